@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp import MCPError
@@ -113,8 +114,9 @@ async def served(stand_in: str, tool: Any, folder: Path) -> AsyncGenerator[Send]
     """Serve a tool whose calls are named by their reference; the function sends it a round."""
     if stand_in != "L":
         with closing(sdk.SqliteStore(folder / "rounds")) as store:
-            handler = tool if stand_in == "F" else sdk.keyed_replay(tool)
-            yield partial(deliver, guarded(handler, store), reference=1)
+            async with sdk.ContinuationStore() as parked:
+                wrap = {"F": lambda tool: tool, "H": parked.linear, "J": sdk.keyed_replay}[stand_in]
+                yield partial(deliver, guarded(wrap(tool), store), reference=1)
         return
     store = sdk.DurableStore(version="1", wait_seconds=SECONDS)
     linear = store.linear(tool, call="reference", call_is_secret=True)
@@ -180,6 +182,26 @@ async def test_a_question_after_an_effect_that_nobody_answered_in_time_is_asked_
         expired = await error_of(send(receipt, NO))
         assert expired.error.data["reason"] == "request_state_expired"
         assert text_of(await send(await send(), TWO)) == "charge 1"
+
+
+@standing_in("H", "J", "L")
+async def test_an_outcome_in_a_task_group_frees_the_name_as_it_does_alone(
+    stand_in: str, tmp_path: Path
+) -> None:
+    async def in_group(key: str = "") -> None:
+        async with anyio.create_task_group():
+            raise sdk.NotDone("Nothing was paid.")
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        async with anyio.create_task_group():
+            await ctx.elicit(who("two"))
+        await (in_group() if stand_in == "H" else once(ctx)("pay", in_group))
+        return result("paid")
+
+    async with served(stand_in, pay, tmp_path) as send:
+        assert text_of(await send(await send(), NO)) == "The question 'two' was declined."
+        assert text_of(await send(await send(), TWO)) == "Nothing was paid."
+        assert isinstance(await send(), types.InputRequiredResult)
 
 
 # --- 2, 3: names and digests are of the arguments as they are read --------------------------------

@@ -1,9 +1,11 @@
 """Tests of the single-use guard's database: its statements, its files, and its failures."""
 
+import hashlib
 import re
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -12,12 +14,15 @@ import anyio.to_thread
 import mcp_types as types
 import pytest
 
+from mrtr_options.sdk.call_key import CallNaming
 from mrtr_options.sdk.single_use import SqliteStore, single_use, sql
 from mrtr_options.sdk.single_use.reservations import Claim, Pending, Stamp, Store, Unusable
 from tests.bounds import SECONDS
 from tests.sdk.fakes import (
     deliver,
     key_of,
+    modern,
+    params,
     refused,
     result,
     until,
@@ -170,6 +175,52 @@ def test_a_database_that_cannot_be_used_is_refused_in_one_line(path: Path) -> No
     for name in (path, "", path.parent / "no" / "folder"):
         with pytest.raises(Unusable, match=r"^cannot use .*; name a writable SQLite file$"):
             SqliteStore(name)
+
+
+def test_a_store_of_another_format_is_refused_by_this_version_and_an_earlier_one(
+    database: Database,
+) -> None:
+    with database.open():
+        before_formats = (
+            "INSERT INTO guard_horizon (id, until) VALUES (1, 0) ON CONFLICT DO NOTHING"
+        )
+        with pytest.raises(Exception, match="format"):
+            database.execute(before_formats)
+    for other in (
+        "UPDATE guard_horizon SET format = 2",
+        "ALTER TABLE guard_horizon DROP COLUMN format",
+    ):
+        database.execute(other)
+        with pytest.raises(Unusable, match="end all servers that use it"), database.open():
+            pass
+
+
+def test_other_tables_or_names_have_another_format() -> None:
+    name = CallNaming("x").name_of(modern(), params(), "ann")
+    said = f"{sql._TABLES} {sql._HORIZON} {name and name.handle}"  # pyright: ignore[reportPrivateUsage]
+    assert (sql.FORMAT, hashlib.sha256(said.encode()).hexdigest()[:8]) == (1, "e77d7eb8")
+
+
+def test_event_loops_that_share_a_store_take_rounds_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let loops wait for the store's thread while another process has the file."""
+    loops = 20
+    ready = threading.Barrier(loops + 1)
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path)) as other:
+        stamp = anyio.run(store.stamp)
+
+        async def take(number: int) -> str | None:
+            ready.wait()
+            made = Claim(f"{number}", "", stamp.at, 60, mark=stamp.mark)
+            return await store.reserve(made)
+
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(loops) as threads:
+            taken = [threads.submit(anyio.run, take, number) for number in range(loops)]
+            ready.wait()
+            other.execute("COMMIT")
+            assert [each.result(SECONDS) for each in taken] == [None] * loops
 
 
 async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:

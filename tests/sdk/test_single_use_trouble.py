@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import threading
 from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.single_use import SqliteStore, single_use, sqlite
-from mrtr_options.sdk.single_use.reservations import Unusable
+from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.sdk.single_use import sqlite as sqlite_store
+from mrtr_options.sdk.single_use.reservations import Full, Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
 from tests.bounds import SECONDS
 from tests.sdk.fakes import deliver, key_made, named, refused, result
 from tests.sdk.guarded_tool import Tool
-from tests.sdk.stores import Database, claim, statements_of
+from tests.sdk.stores import Database, claim, sqlite, statements_of
 from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
@@ -98,6 +100,48 @@ async def test_a_named_call_is_known_after_a_clock_was_ahead_for_a_while(path: P
     assert tool.effects == ["Ada"]
 
 
+async def one_call(store: Any, number: str, rounds: int = 3) -> None:
+    """Take and record the rounds of a call that its server named."""
+    for nth in range(rounds):
+        name = number if nth == 0 else f"{number}, round {nth}"
+        more = {"call": number, "caller": "host", "call_seconds": 24 * HOUR, "has_begun": nth > 0}
+        made = await claim(store, name, **more)
+        assert await store.reserve(made) is None
+        asked_at = None if nth == rounds - 1 else made.begins
+        assert await store.record(replace(made, asked_at=asked_at), name)
+
+
+async def test_an_ended_call_with_a_name_is_one_row_in_a_quarter_of_an_hour(path: Path) -> None:
+    now = 2e9
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        for number in range(3):
+            await one_call(store, f"call {number}")
+        for _ in range(EPOCHS + 1):
+            now += 65
+            await store.reserve(await claim(store, f"at {now}"))
+        rows = [each for each in sqlite(path).rounds() if each[0].startswith("call")]
+        ends = [f"call {number}, round 2" for number in range(3)]
+        assert rows == [(end, True) for end in ends]
+        again = await claim(store, "call 1", call="call 1", call_seconds=24 * HOUR)
+        assert await store.reserve(again) == ends[1]
+
+
+@pytest.mark.parametrize("bound", ["max_rounds", "max_rounds_per_caller"])
+async def test_a_full_store_refuses_calls_that_begin_and_none_that_has_begun(
+    bound: str, database: Database
+) -> None:
+    with database.open(**{bound: 3}) as store:
+        await one_call(store, "call")
+        with pytest.raises(Full):
+            await one_call(store, "other")
+        without_name = await claim(store, "round 2", caller="host", has_begun=True)
+        assert await store.reserve(without_name) is None
+        for number in range(26):
+            await store.reserve(await claim(store, f"{number}", caller="host", has_begun=True))
+        with pytest.raises(Full):  # of a caller that goes on and on
+            await store.reserve(await claim(store, "last", caller="host", has_begun=True))
+
+
 async def test_what_is_old_is_forgotten_in_portions_by_any_process(database: Database) -> None:
     many = 4 * PORTION
     epoch_ends = "UPDATE guard_horizon SET started = started - 100"
@@ -119,7 +163,7 @@ async def test_what_is_old_is_forgotten_in_portions_by_any_process(database: Dat
 async def test_rounds_that_wait_for_a_locked_file_share_one_limit(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.4)
+    monkeypatch.setattr(sqlite_store, "PATIENCE_SECONDS", 0.4)
     with (
         closing(SqliteStore(path)) as store,
         closing(sqlite3.connect(path, isolation_level=None)) as other,
@@ -168,7 +212,7 @@ async def test_a_round_that_waited_too_long_to_begin_is_given_back(
 async def test_a_file_is_locked_for_longer_than_a_round_and_no_round_is_lost(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(sqlite_store, "PATIENCE_SECONDS", 0.3)
     with (
         closing(SqliteStore(path)) as store,
         closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other,
@@ -201,7 +245,7 @@ async def test_a_file_is_locked_for_longer_than_a_round_and_no_round_is_lost(
 async def test_what_is_written_goes_into_the_file_itself_again_and_again(
     between: int, grows: bool, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "WRITES_BETWEEN_CHECKPOINTS", between)
+    monkeypatch.setattr(sqlite_store, "WRITES_BETWEEN_CHECKPOINTS", between)
     beside = path.with_name(f"{path.name}-wal")
     sizes = list[int]()
     with closing(SqliteStore(path)) as store:

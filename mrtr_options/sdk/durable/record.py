@@ -123,11 +123,11 @@ class Record:
         is_given_up = isinstance(outcome, MCPError) and reason_of(outcome) == Reason.UNKNOWN_CALL
         is_stopped = outcome is None or is_given_up
         is_unanswered = is_stopped and isinstance(self.output, Asked)
-        if isinstance(outcome, NotDone):
-            frees = not any(self.effects.values())
-        else:
-            frees = (is_refused or is_unanswered) and not self.effects
-        return Ended(outcome, frees=frees, effects=[*self.effects])
+        effects = [*self.effects]
+        if isinstance(outcome, NotDone):  # the author's word on what is not done for certain
+            effects = [key for key, is_done in self.effects.items() if is_done]
+            is_refused = True
+        return Ended(outcome, frees=(is_refused or is_unanswered) and not effects, effects=effects)
 
     def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
         """Add an output that asks these questions.

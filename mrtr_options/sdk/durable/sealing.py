@@ -1,7 +1,7 @@
 """The events of a durable call as JSON, and the seal that hides them in the engine's database.
 
-Only a holder of the server's keys can read or make a sealed text. Knows MCP's errors; nothing of
-engines.
+Only a holder of the server's keys can read or make a sealed text. Knows MCP's errors and
+`effects`; nothing of engines.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Annotated, Any, TypeVar, cast
 from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState, RequestStateCodec
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+
+from mrtr_options.sdk.effects import meant_by
 
 T = TypeVar("T")
 
@@ -32,8 +34,11 @@ Sealed this is a third longer; Temporal takes 2 MiB.
 def recordable(error: BaseException) -> Exception:
     """Return an error that another process can read; a RuntimeError where it cannot read this one.
 
-    An MCPError loses its class, whose constructor may take other arguments than it keeps.
+    Of a group of outcomes it is the one that counts; see `meant_by`. An MCPError loses its class,
+    whose constructor may take other arguments than it keeps.
     """
+    if isinstance(error, Exception):
+        error = meant_by(error)
     if isinstance(error, MCPError):
         error = MCPError(error.code, error.message, error.data)
     with suppress(TypeError, ValueError, RecursionError):

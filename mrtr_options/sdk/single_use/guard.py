@@ -336,6 +336,7 @@ class _Guard:
             lease_seconds=self.round_seconds,
             caller=None if caller is None else digest_of({"caller": caller}),
             mark=state.mark,
+            has_begun=state.has_begun,
         )
         if state.call is None:
             return claim

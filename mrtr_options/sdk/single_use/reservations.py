@@ -104,6 +104,8 @@ class Claim:
         effects: The effects of the call up to now, as `effects.CallEffects` writes them; None if it
             has none. A call that has effects does not give its name away.
         label: The call for who runs the server; None for a later round, or a secret.
+        has_begun: Whether a round of the call is recorded: it is refused for want of room only in a
+            store that is far over its bounds.
     """
 
     number: str
@@ -121,6 +123,7 @@ class Claim:
     asked_at: float | None = None
     effects: str | None = None
     label: str | None = None
+    has_begun: bool = False
 
     @property
     def is_first(self) -> bool:

@@ -64,6 +64,7 @@ class RoundState(BaseModel):
             what the handler alone can check.
         state: The handler's own.
         effects: The effects of the call up to now.
+        has_begun: Whether an earlier round of the call is recorded.
     """
 
     number: str
@@ -73,6 +74,7 @@ class RoundState(BaseModel):
     asked: dict[str, dict[str, Any] | None]
     state: str | None
     effects: list[str] = Field(default_factory=list[str])
+    has_begun: bool = False
 
     @staticmethod
     def of_first_round(name: CallName) -> RoundState:
@@ -140,6 +142,8 @@ def put_in_new_round(
     stamp: Stamp,
     call: NamedCall | None = None,
     effects: Sequence[str] = (),
+    *,
+    has_begun: bool = False,
 ) -> Result:
     """Return a result with a new round's number in its state, if it asks.
 
@@ -166,6 +170,7 @@ def put_in_new_round(
         asked={},
         state=None,
         effects=[*effects],
+        has_begun=has_begun,
     )
     return put_in_round(result, state)
 
@@ -215,6 +220,3 @@ def _plain(answers: types.InputResponses) -> dict[str, Any]:
 
 def _length(text: str) -> int:
     return len(text.encode())
-
-
-# --- outcomes ------------------------------------------------------------------------------------

@@ -183,7 +183,9 @@ class TakenRound:
 
     async def _put_in_next_round(self, result: types.InputRequiredResult, stamp: Stamp) -> Result:
         try:
-            return put_in_new_round(result, stamp, self.state.call, self.effects.names)
+            return put_in_new_round(
+                result, stamp, self.state.call, self.effects.names, has_begun=True
+            )
         except MCPError as error:
             await self._record(write_error(error))
             raise

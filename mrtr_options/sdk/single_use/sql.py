@@ -18,8 +18,9 @@ What keeps a round from running twice, whatever clocks do
 Named calls
 -----------
 Each round of a named call has the call's name, and a first request is answered by the latest of
-them: one read, however many rounds there were. A name that is free again is taken by another call;
-the first round of the old one is set aside.
+them: one read, however many rounds there were. As soon as a round is recorded, those before it are
+remembered for no longer than rounds without a name, so an ended call is one row. A name that is
+free again is taken by another call; the rounds of the old one are set aside.
 
 Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the
 one that took it over. Only that one records its outcome or gives it back. What belongs together is
@@ -39,6 +40,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
+from anyio.lowlevel import RunVar
 
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.single_use.reservations import (
@@ -64,8 +66,17 @@ A state may carry the epoch before the present one.
 """
 PORTION = 200
 """The most rounds that are forgotten at once."""
+ROOM_OF_BEGUN = 10
+"""A call that has begun is refused only where a store holds so many times its most rounds."""
+FORMAT = 1
+"""The number of the tables and of the names in them: a store of another format is refused."""
 
 # How a database spells what differs: {now}, and a {serial} number for each row.
+_HORIZON = """CREATE TABLE IF NOT EXISTS guard_horizon (
+    id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL,
+    epoch BIGINT NOT NULL DEFAULT 0, started DOUBLE PRECISION NOT NULL DEFAULT 0,
+    store TEXT NOT NULL DEFAULT '', format INTEGER NOT NULL
+)"""
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS guard_rounds (
         seq {serial} PRIMARY KEY, number TEXT NOT NULL UNIQUE, answers TEXT NOT NULL,
@@ -75,12 +86,9 @@ _TABLES = (
         answer_by DOUBLE PRECISION, lasts BIGINT NOT NULL, effects TEXT,
         label TEXT
     )""",
-    """CREATE TABLE IF NOT EXISTS guard_horizon (
-        id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL,
-        epoch BIGINT NOT NULL DEFAULT 0, started DOUBLE PRECISION NOT NULL DEFAULT 0,
-        store TEXT NOT NULL DEFAULT ''
-    )""",
-    "INSERT INTO guard_horizon (id, until) VALUES (1, {now}) ON CONFLICT DO NOTHING",
+    # Versions before formats fail here: they insert a row without one.
+    "INSERT INTO guard_horizon (id, until, format) VALUES (1, {now}, :format)"
+    " ON CONFLICT DO NOTHING",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_epoch ON guard_rounds (lasts)",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_call ON guard_rounds (call, seq)"
     " WHERE call IS NOT NULL",
@@ -130,21 +138,28 @@ INSERT INTO guard_rounds (
     keeps, lasts
 )
 SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller,
-    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made, :effects, :label,
+    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made, :effects,
+    coalesce(:label, (SELECT label FROM guard_rounds WHERE {_LATEST})),
     :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
     (SELECT epoch FROM guard_horizon) + :epochs
 WHERE :good_from_epoch >= (SELECT epoch FROM guard_horizon)
     AND :good_until >= (SELECT until FROM guard_horizon) AND {_ROOM}
 ON CONFLICT (number) DO NOTHING
 """
-_SET_ASIDE = """
-UPDATE guard_rounds SET number = number || '.' || CAST(seq AS TEXT)
-WHERE number = :number AND seq <= :seq
+_SHORTEN = """
+keeps = 0, lasts = (SELECT epoch FROM guard_horizon) + :epochs_of_round
+"""
+_SET_ASIDE = f"""
+UPDATE guard_rounds SET call = NULL, {_SHORTEN}, number = CASE WHEN number = :call
+    THEN number || '.' || CAST(seq AS TEXT) ELSE number END
+WHERE call = :call AND seq <= :seq
+"""
+_LEAVE_LATEST = f"""
+UPDATE guard_rounds SET {_SHORTEN}
+WHERE call = :call AND seq < (SELECT seq FROM guard_rounds WHERE number = :number) AND keeps > 0
 """
 _OUTCOME = """
-SELECT outcome FROM guard_rounds
-WHERE call = :call AND outcome IS NOT NULL
-    AND seq >= (SELECT seq FROM guard_rounds WHERE number = :call)
+SELECT outcome FROM guard_rounds WHERE call = :call AND outcome IS NOT NULL
 ORDER BY seq DESC LIMIT 1
 """
 _TAKE_OVER = """
@@ -180,10 +195,7 @@ _IN_DOUBT = """(
     (outcome IS NULL AND ends <= {now}) OR outcome LIKE :in_doubt
 )"""
 _LIST_DOUBTFUL = f"""
-SELECT number, coalesce(label, (
-    SELECT label FROM guard_rounds AS first WHERE first.number = this.call
-)), ends, effects
-FROM guard_rounds AS this WHERE {_IN_DOUBT} ORDER BY ends
+SELECT number, label, ends, effects FROM guard_rounds WHERE {_IN_DOUBT} ORDER BY ends
 """
 _SETTLE = f"""
 UPDATE guard_rounds SET outcome = :outcome, frees = :frees, owner = '', answer_by = NULL
@@ -224,23 +236,33 @@ class SqlStore:
     def __init__(self, keep_seconds: float, max_rounds: int, max_rounds_per_caller: int) -> None:
         check_numbers(type(self).__name__, keep_seconds, max_rounds, max_rounds_per_caller)
         self._keep = keep_seconds
+        self._most = {"max": max_rounds, "each": max_rounds_per_caller}
         self._values: Values = {
             "epoch_seconds": keep_seconds / EPOCHS_IN_KEEP,
+            "epochs_of_round": EPOCHS,
             "portion": PORTION,
-            "max": max_rounds,
-            "each": max_rounds_per_caller,
+            **self._most,
         }
         self._last_seen: _Sight | None = None
         self._has_more_to_forget = False
-        # One connection serves one round at a time, so one thread is enough. It is the store's own:
-        # handlers that hang in threads of the process keep no round from being taken.
-        self._thread = anyio.CapacityLimiter(1)
+        self._threads = RunVar[anyio.CapacityLimiter](f"threads of store {id(self)}")
         self._lock = threading.Lock()
 
     @property
     def keep_seconds(self) -> float:
         """For how long a call key is good, and a state after it was first handed out."""
         return self._keep
+
+    @property
+    def _thread(self) -> anyio.CapacityLimiter:
+        """The limit of this event loop's threads for the store.
+
+        One connection serves one round at a time, so one thread is enough. It is the store's own:
+        handlers that hang in threads of the process keep no round from being taken.
+        """
+        if (limit := self._threads.get(None)) is None:
+            self._threads.set(limit := anyio.CapacityLimiter(1))
+        return limit
 
     # --- what a database has to say ---
 
@@ -261,9 +283,23 @@ class SqlStore:
         raise NotImplementedError
 
     def _make_tables(self) -> None:
-        """Create missing tables, in a transaction that one process has at a time."""
+        """Create missing tables, in a transaction that one process has at a time.
+
+        Raises:
+            Unusable: The tables are of another format.
+        """
+        self._execute(_HORIZON, {})
+        horizon = self._execute("SELECT * FROM guard_horizon", {})
+        columns = [column[0] for column in horizon.description]
+        for row in horizon.fetchall():
+            found = dict(zip(columns, row, strict=True)).get("format")
+            if found != FORMAT:
+                raise Unusable(
+                    f"the guard's store has the format {found}, and this version {FORMAT}: end all"
+                    " servers that use it, and give the new ones another store"
+                )
         for statement in _TABLES:
-            self._execute(statement, {})
+            self._execute(statement, {"format": FORMAT})
         self._execute(_NAME, {"store": secrets.token_urlsafe(6)})
 
     # --- rounds ---
@@ -289,6 +325,8 @@ class SqlStore:
 
     async def reserve(self, claim: Claim) -> str | None:
         values = {**self._values, **vars(claim), **self._keeps(claim)}
+        if claim.has_begun:
+            values |= {each: self._most[each] * ROOM_OF_BEGUN for each in self._most}
         return await self._use(lambda: self._reserve(claim, values))
 
     def _keeps(self, claim: Claim) -> Values:
@@ -421,7 +459,10 @@ class SqlStore:
         return await self._use(lambda: self._execute(_SETTLE, values).rowcount == 1)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
-        return await self._changed(_RECORD, claim, outcome)
+        is_recorded = await self._changed(_RECORD, claim, outcome)
+        if is_recorded and claim.made is None and claim.call is not None and not claim.is_first:
+            await self._changed(_LEAVE_LATEST, claim)
+        return is_recorded
 
     async def release(self, claim: Claim) -> None:
         await self._changed(_RELEASE, claim)
@@ -433,6 +474,7 @@ class SqlStore:
             "answer_by": None if claim.asked_at is None else claim.asked_at + self._keep,
             "outcome": outcome,
             "epochs": self._epochs(claim),
+            "epochs_of_round": EPOCHS,
         }
         return await self._use(lambda: self._execute(statement, values).rowcount == 1)
 

@@ -51,8 +51,9 @@ class SqliteStore(SqlStore):
             that several instances in this process use, and that goes with it.
         keep_seconds: For how long a call key is good, and a state after it was first handed out. At
             least the server's `ttl_seconds`, after which a state is refused in any case.
-        max_rounds: How many rounds are held. One more is refused, none is forgotten early.
-            Instances that take rounds at the same moment may go beyond it by one each.
+        max_rounds: How many rounds are held; an ended call with a name is one. One more that begins
+            a call is refused, none is forgotten early. Instances that take rounds at the same
+            moment may go beyond it by one each.
         max_rounds_per_caller: How many rounds of one authenticated caller are held.
         clock: Tells the time, in seconds since 1970; the machine's clock by default.
 
