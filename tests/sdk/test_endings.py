@@ -115,8 +115,9 @@ async def served(stand_in: str, tool: Any, folder: Path) -> AsyncGenerator[Send]
     if stand_in != "L":
         with closing(sdk.SqliteStore(folder / "rounds")) as store:
             async with sdk.ContinuationStore() as parked:
-                wrap = {"F": lambda tool: tool, "H": parked.linear, "J": sdk.keyed_replay}[stand_in]
-                yield partial(deliver, guarded(wrap(tool), store), reference=1)
+                wrap: dict[str, Any] = {"H": parked.linear, "J": sdk.keyed_replay}
+                handler = tool if stand_in == "F" else wrap[stand_in](tool)
+                yield partial(deliver, guarded(handler, store), reference=1)
         return
     store = sdk.DurableStore(version="1", wait_seconds=SECONDS)
     linear = store.linear(tool, call="reference", call_is_secret=True)
