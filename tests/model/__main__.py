@@ -9,11 +9,9 @@ from collections.abc import Awaitable
 
 import anyio
 
-from mrtr_options.review.bench.scratch import scratch
 from tests.model.covering import Driven
 from tests.model.covering import drive as drive_all
 from tests.model.test_driven import WHOLE, graph_of
-from tests.model.test_driven_engine import DRAWN, STEPS, draw
 from tests.model.test_driven_extras import NEAREST, PAIRS, SAMPLE, SEED
 from tests.model.test_driven_extras import graph_of as graph_with
 
@@ -44,10 +42,6 @@ async def main(words: list[str]) -> None:
         if all(word in name for word in words):
             driving = drive_all(graph_with(*pair), nearest=NEAREST, most=SAMPLE, seed=SEED)
             await show(name, driving)
-    for name, drawn in DRAWN.items():
-        if all(word in name for word in words):
-            with scratch() as folder:
-                await show(name, draw(*drawn, STEPS, folder))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Which transitions of the model are driven: all, a sample, or those of one path."""
 
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from model.actions import Action
@@ -12,9 +12,6 @@ from tests.model.walking import FAR, Drive, Graph, Move, Transition
 
 LONGEST = 40
 """The most actions of a run that wanders."""
-
-Begin = Callable[[Graph], AbstractAsyncContextManager[Drive]]
-"""Begins a run: with fresh servers, at the start of the model."""
 
 
 @asynccontextmanager
@@ -49,12 +46,6 @@ class Driven:
         """The number of transitions that were driven."""
         return len(self.done)
 
-    async def follow(self, here: Drive, way: Sequence[Move]) -> None:
-        """Drive actions, until the path has to end."""
-        for move in way:
-            if not here.is_over:
-                await self.go(here, move)
-
     async def go(self, here: Drive, move: Move) -> None:
         """Drive one action.
 
@@ -73,7 +64,6 @@ async def drive(
     nearest: int | None = None,
     most: int | None = None,
     seed: int = 0,
-    begin: Begin = begun,
 ) -> Driven:
     """Drive every transition of a graph, or a sample of them.
 
@@ -82,7 +72,6 @@ async def drive(
         nearest: The number of states that are looked at, the nearest ones first; None for all.
         most: The number of transitions in the sample; None for all.
         seed: Draws the sample.
-        begin: Begins each run.
     """
     explored = graph.explore(nearest)
     found = Driven(len(explored.found), explored.is_whole)
@@ -94,11 +83,12 @@ async def drive(
         if target in found.done:
             continue
         found.runs += 1
-        async with begin(graph) as here:
+        async with begun(graph) as here:
             way = explored.way_to(target)
             try:
-                while way and not here.is_over:
-                    await found.follow(here, way)
+                while way:
+                    for move in way:
+                        await found.go(here, move)
                     way = graph.way_to_one_of(here.world, left - found.done, FAR)
             except Differs as error:
                 found.differs.append(str(error))
@@ -111,7 +101,6 @@ async def wander(
     most_steps: int,
     seed: int,
     most_differences: int | None = None,
-    begin: Begin = begun,
 ) -> Driven:
     """Drive runs that take random actions, new ones first, without a search of all states.
 
@@ -120,17 +109,16 @@ async def wander(
         most_steps: The number of actions after which no further run begins.
         seed: Draws the actions.
         most_differences: The number of differences after which no further run begins.
-        begin: Begins each run.
     """
     draw = random.Random(seed)
     found = Driven()
     while found.steps < most_steps and len(found.differs) != most_differences:
         found.runs += 1
-        async with begin(graph) as here:
+        async with begun(graph) as here:
             try:
                 for _ in range(LONGEST):
                     moves = graph.moves(here.world)
-                    if not moves or here.is_over:
+                    if not moves:
                         break
                     new = [each for each in moves if _is_new(each, found)]
                     await found.go(here, draw.choice(new or moves))
@@ -143,13 +131,13 @@ def _is_new(move: Move, found: Driven) -> bool:
     return move.transition is not None and move.transition not in found.done
 
 
-async def follow(graph: Graph, actions: Sequence[Action], *, begin: Begin = begun) -> World:
+async def follow(graph: Graph, actions: Sequence[Action]) -> World:
     """Drive one path, and return the state that the servers and the model have reached.
 
     Raises:
         Differs: The servers do something else than the model.
     """
-    async with begin(graph) as here:
+    async with begun(graph) as here:
         for does in actions:
             move = next(each for each in graph.moves(here.world) if each.does == does)
             await here.go(move)

@@ -173,13 +173,14 @@ class Servers:
         """Return a client of an instance, which starts with its first request."""
         found = self.clients[index]
         if found is None:
-            server = self.load(index, self.settings(index))
+            letter = LETTERS[self.cell.mechanism]
+            code = code_of(letter, self.versions[index])
+            server = load(option_named(letter).path, self.settings(self.gates[index]), code=code)
             found = self.clients[index] = await self.group.start(self.serve, server)
         return found
 
-    def settings(self, index: int) -> Settings:
+    def settings(self, gate: Gate) -> Settings:
         """Return the settings of an instance."""
-        gate = self.gates[index]
         wrappers = []
         if isinstance(self.mechanism, Guard):
             wrappers = [self.guard(gate, self.mechanism)]
@@ -191,12 +192,6 @@ class Servers:
             principal=principal_of,
             clock=lambda: self.at,
         )
-
-    def load(self, index: int, settings: Settings) -> Any:
-        """Load the server of an instance, not yet serving."""
-        letter = LETTERS[self.cell.mechanism]
-        code = code_of(letter, self.versions[index])
-        return load(option_named(letter).path, settings, code=code)
 
     def guard(self, gate: Gate, mechanism: Guard) -> Callable[[Any], Any]:
         """Return the guard as one instance has it. No delivery waits for another one."""
@@ -233,7 +228,6 @@ class Servers:
         client = await self.client(index)
         gate = self.gates[index]
         gate.reply = None
-        gate.request = request
         sent = self.requests[request]
         self.at = self.arrival(sent, old=old)
         ahead = 0.0

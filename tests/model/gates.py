@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 
-from model.world import Request as ModelRequest
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.sdk.single_use.reservations import Claim, Stamp
 from mrtr_options.tool.weather import Effect, MemoryLedger
@@ -31,14 +30,12 @@ class Gate:
         reply: The response, once the round has one.
         is_dead: Whether the process has ended.
         fails: Whether the effect fails at which the round waits.
-        request: The request that gets its response; None for a round without one.
     """
 
     at: str = ""
     reply: Any = None
     is_dead: bool = False
     fails: bool = False
-    request: ModelRequest | None = None
     moved: anyio.Event = field(default_factory=anyio.Event)
     go: anyio.Event = field(default_factory=anyio.Event)
 
@@ -72,16 +69,12 @@ class Gate:
 
     async def open(self) -> None:
         """Let the round take its step, and wait until it has reached the next one."""
-        self.let()
-        await self.until_moved()
-
-    def let(self) -> None:
-        """Let the round take its step."""
         self.at = ""
         self.moved = anyio.Event()
         opened = self.go
         self.go = anyio.Event()
         opened.set()
+        await self.until_moved()
 
     async def fail(self) -> None:
         """Let the effect fail at which the round waits, as often as it is tried; end the round."""

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from model.actions import Action, Crashes
-from model.check import Cell, cells
+from model.check import cells
 from model.client import POLICIES
 from model.destination import KINDS
 from model.digest import GraphDigest, of_code
-from model.drawing import PLACES, PLAIN, REPEATING, edges_of, node_of
+from model.drawing import PLACES, PLAIN, edges_of, node_of
 from model.extras import EXTRAS, FORGETTING
 from model.kept import tasks, verdict_of
 from model.reading import NAMES
@@ -65,34 +65,11 @@ def test_digest_changes_with_a_state_and_with_an_action() -> None:
     assert digest(World(store=frozenset({(1, 1, "done")})), Crashes(0)) != first
 
 
-def test_digest_is_the_same_in_whatever_order_states_are_found() -> None:
-    steps = [(World(), Crashes(0)), (World(noticed=frozenset({"b", "a"})), Crashes(1))]
-    digests: set[str] = set()
-    for order in (steps, steps[::-1]):
-        made = GraphDigest()
-        for world, does in order:
-            made(world, does)
-        digests.add(made.hex)
-    assert len(digests) == 1
-
-
 def test_picture_of_the_guard_has_a_place_for_each_state_of_its_record() -> None:
     edges = edges_of(PLAIN)
     nodes = {edge.before for edge in edges} | {edge.after for edge in edges}
     assert nodes == set(PLACES)
     assert node_of(World()) in nodes
-
-
-def test_only_the_guard_with_a_key_leaves_an_unknown_outcome() -> None:
-    unknown = [node for node in PLACES if node.record == "begun" and not node.at_work]
-
-    def leaving(cell: Cell) -> set[str]:
-        edges = edges_of(cell)
-        left = [edge for edge in edges if edge.before in unknown and edge.after not in unknown]
-        return {edge.action for edge in left}
-
-    assert "request" not in leaving(PLAIN)
-    assert "request" in leaving(REPEATING)
 
 
 BY_KEY = "guard, named by key (J)"

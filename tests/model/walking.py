@@ -14,7 +14,6 @@ from model.actions import (
     Changes,
     Crashes,
     Forgets,
-    GoesOn,
     IsReplaced,
     Keeps,
     KeyAges,
@@ -241,11 +240,6 @@ class Drive:
     world: World = field(default_factory=World)
     actions: list[Action] = field(default_factory=list[Action])
 
-    @property
-    def is_over(self) -> bool:
-        """Return whether the path ends here, at a bound that the servers have and the model not."""
-        return False
-
     async def go(self, move: Move) -> None:
         """Do an action on both sides, and compare them.
 
@@ -274,8 +268,6 @@ class Drive:
                 await self.wait(index, request)
             case StatesAge() | KeyAges():
                 self.servers.pass_time()
-            case GoesOn(index, request):
-                await self.go_on(index, request, after)
             case Forgets():
                 await self.servers.forget()
             case does:
@@ -288,16 +280,12 @@ class Drive:
         gate = await self.servers.take(index, request, late=late, old=is_too_old)
         work = after.instances[index].work
         if work is not None:
-            await self.compare_place(gate, index, work.request, work.steps)
+            self.compare_place(gate, index, work.request, work.steps)
             return
         ((outcome, _),) = outcomes(self.world, index, self.graph.mechanism, request)
         assert isinstance(outcome, Response)
-        await self.compare_reply(gate, outcome)
+        self.compare_reply(gate, outcome)
         self.servers.replies[request, outcome.asks] = gate.reply
-
-    async def go_on(self, index: int, request: Request, after: World) -> None:
-        """Let an instance go on with a round by itself, which an engine does."""
-        raise NotImplementedError
 
     async def wait(self, index: int, request: Request) -> None:
         """Deliver a request whose call is at work. No delivery waits: it is told so."""
@@ -313,29 +301,21 @@ class Drive:
         gate = self.servers.gates[index]
         if does.fails:
             self.compare("the place of the round", step, gate.at)
-            await self.fail(gate, index)
-            await self.compare_reply(gate, Response(now.request, 0, FAILED))
+            await gate.fail()
+            self.compare_reply(gate, Response(now.request, 0, FAILED))
             return
         asks = self.graph.mechanism.asks(self.world, index, now.request)
         if gate.at == step:
-            await self.open(gate, index)
+            await gate.open()
         elif step not in EFFECTS:
-            await self.compare_reply(gate, Response(now.request, asks))
+            self.compare_reply(gate, Response(now.request, asks))
         else:
             self.compare("the place of the round", step, gate.at)
         left = after.instances[index].work
         if left is not None:
-            await self.compare_place(gate, index, left.request, left.steps)
+            self.compare_place(gate, index, left.request, left.steps)
         elif step in ("respond", "keep frame") and self.is_taken_by_client(index, after):
             self.servers.replies[now.request, asks] = gate.reply
-
-    async def open(self, gate: Gate, index: int) -> None:
-        """Let the round of an instance take its step, and wait until it has."""
-        await gate.open()
-
-    async def fail(self, gate: Gate, index: int) -> None:
-        """Let the effect fail at which the round of an instance waits."""
-        await gate.fail()
 
     def is_taken_by_client(self, index: int, after: World) -> bool:
         """Return whether the client may go on with a round's response.
@@ -388,19 +368,15 @@ class Drive:
         is_begun = any((each, how) == (call, "begun") for each, _, how in self.world.store)
         return is_begun and not mechanism.at_work(self.world, call)
 
-    async def compare_place(
+    def compare_place(
         self, gate: Gate, index: int, request: Request, steps: tuple[str, ...]
     ) -> None:
         """Compare where a round is: before an effect or its record, or at its end."""
         expected = self.place_of(index, request, steps)
-        await self.settle(gate, expected)
         self.compare("the place of the round", expected, gate.at)
         if not expected:
             asks = self.graph.mechanism.asks(self.world, index, request)
-            await self.compare_reply(gate, Response(request, asks))
-
-    async def settle(self, gate: Gate, expected: str) -> None:
-        """Wait until a round is where the model has it. Here it is so as soon as it has moved."""
+            self.compare_reply(gate, Response(request, asks))
 
     def place_of(self, index: int, request: Request, steps: tuple[str, ...]) -> str:
         """Return the step at which a round has to wait; "" at its end."""
@@ -410,9 +386,8 @@ class Drive:
         waits = ("record", *EFFECTS) if records else EFFECTS
         return next((step for step in steps if step in waits), "")
 
-    async def compare_reply(self, gate: Gate, expected: Response) -> None:
+    def compare_reply(self, gate: Gate, expected: Response) -> None:
         """Compare a response. Version 2 asks one question, at one of two rounds."""
-        await self.settle(gate, "")
         asks, reason = kind_of(gate.reply)
         self.compare("the response", min(expected.asks % WITH_CONSENT, CONSENT), asks)
         if expected.error and reason not in REASONS[expected.error]:
