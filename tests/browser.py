@@ -134,13 +134,6 @@ class Tab:
         found = f"[...document.querySelectorAll({json.dumps(selector)})]"
         return self.run(f"{found}.map((each) => each.textContent)")
 
-    def visible(self, selector: str) -> list[str]:
-        """Return the texts of those elements that are visible; closed details hide theirs."""
-        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
-        return self.run(
-            f"{found}.filter((each) => each.checkVisibility()).map((each) => each.textContent)"
-        )
-
     def show(self, fragment: str) -> None:
         """Follow a link within the page."""
         self.run(
@@ -159,23 +152,6 @@ class Tab:
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def press(self, key: str) -> None:
-        """Press a key and let go: "Tab", "Enter", " ", "ArrowRight"."""
-        text = {"Enter": "\r", " ": " "}.get(key)
-        code = {"Enter": 13, " ": 32, "Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38}
-        code |= {"ArrowRight": 39, "ArrowDown": 40}
-        common = {"key": key, "windowsVirtualKeyCode": code[key]}
-        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
-        self.send("Input.dispatchKeyEvent", **common, **down)
-        self.send("Input.dispatchKeyEvent", **common, type="keyUp")
-
-    def resize(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Set the page's size in pixels, and its light or dark scheme."""
-        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.send("Emulation.setDeviceMetricsOverride", **screen)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", features=[scheme])
-
 
 FLAGS = (
     "--headless",
@@ -186,6 +162,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--hide-scrollbars",
+    "--window-size=1400,900",
     "--remote-debugging-pipe",
     "--host-resolver-rules=MAP * ~NOTFOUND",
 )

@@ -5,15 +5,12 @@ import shutil
 import subprocess
 import sys
 import venv
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mrtr_options.review.bench.starting import program
-from mrtr_options.sdk.serving import listen
-from tests.commands import REPOSITORY, output, python
-from tests.evidence import every
+from tests.commands import REPOSITORY, output
 
 FOLDER = REPOSITORY / "examples" / "booking"
 PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
@@ -101,32 +98,3 @@ def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     constraints = ["-c", str(REPOSITORY / "constraints.txt")]
     output(own, "-m", "pip", "install", "--quiet", *constraints, str(wheel), cwd=tmp_path)
     follow([own], copied(folder))
-
-
-STARTS: dict[str, tuple[str, dict[str, str], str]] = {
-    "keys": ("book_table.py", {"MRTR_STATE_KEYS": "short"}, "key 1 of MRTR_STATE_KEYS has 5 bytes"),
-    "URL": ("book_table.py", {"MRTR_DATABASE_URL": "mysql://here"}, "must look like sqlite:///"),
-    "port": ("book_table.py", {}, "name another port"),
-    "file": ("book_by_task.py", {"MRTR_DATABASE_URL": "sqlite:////no/folder/calls"}, "cannot use"),
-    "server": (
-        "book_by_task.py",
-        {"MRTR_DATABASE_URL": "postgresql://127.0.0.1:9/calls"},
-        "connection",
-    ),
-}
-"""What a server cannot start with: its file, its environment, and what it says."""
-
-
-@pytest.mark.parametrize("start", every("servers of USING that cannot start", STARTS, ("port",)))
-def test_what_a_server_cannot_start_with_ends_it_in_one_line(
-    tmp_path: Path, start: tuple[str, dict[str, str], str]
-) -> None:
-    file, environment, says = start
-    pytest.importorskip("dbos")
-    with closing(listen(0)) as taken:
-        port = str(0 if environment else taken.getsockname()[1])
-        ran = python(file, port, cwd=copied(tmp_path), **environment)
-    assert ran.returncode == 2, ran.stderr
-    assert ran.stdout == "", ran.stderr
-    assert ran.stderr.count("\n") == 1, ran.stderr
-    assert says in ran.stderr

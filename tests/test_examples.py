@@ -29,7 +29,6 @@ DEMONSTRATIONS = {
     "multiround": "Invalid or expired requestState",
     "carriers": "Invalid or expired requestState",
     "inputs": "  with the answer ",
-    "business_key": "\nJ      2 ",
     "client_dual_path": "  call.json",
     "client_dual_path --mrtr-only": "This tool asks its user, and this client cannot be asked.",
 }

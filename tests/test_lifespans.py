@@ -8,31 +8,10 @@ import anyio
 import pytest
 
 from mrtr_options import sdk
-from mrtr_options.sdk.testing import client as client_of
-from mrtr_options.sdk.testing import served
-from tests.restaurant import answering, tool
+from tests.restaurant import tool
 from tests.sdk.fakes import until
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order() -> None:
-    ended: list[str] = []
-
-    @asynccontextmanager
-    async def resource() -> AsyncGenerator[None]:
-        yield
-        ended.append("in order")
-
-    async def block() -> None:
-        async with served(sdk.build_server("restaurant", tool(), resources=[resource()])) as url:
-            async with client_of(url, answering()) as caller:
-                await caller.list_tools()
-            raise ValueError("of the block")
-
-    with pytest.raises(ValueError, match="of the block"):
-        await block()
-    assert ended == ["in order"]
 
 
 both_loops = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])

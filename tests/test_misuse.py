@@ -72,71 +72,24 @@ def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None
 CONTINUED = cast("Any", sdk.ContinuationStore().linear(cast("Any", book_in_line)))
 
 
-def durable(of: Any) -> None:
-    sdk.build_server("restaurant", of(handler=sdk.DurableStore().linear(cast("Any", book_in_line))))
-
-
-def task(of: Any, serve: Callable[[sdk.Tool, Any], object]) -> None:
-    store = sdk.TaskStore()
-    serve(of(handler=store.task(cast("Any", book_in_line))), store)
-
-
 NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
-SERVING = NOT_OPEN.replace("store", r"store\.serving")
-LISTS = r"build_server takes lists, as in resources=\[store\.serving\]"
 FOREIGN = Mock(middleware=[])  # like fastmcp's FastMCP, which has `middleware` and `add_tool`
-SAMPLED = types.CreateMessageRequestParams(messages=[], max_tokens=9, tools=[tool().listed])
+STORE = cast("Any", sdk.ContinuationStore())
 MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
-    ("takes a list of", lambda of: of(wrappers=[sdk.SqliteStore(":memory:")])),
     ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
-    ("goes around a handler then", lambda of: sdk.single_use(cast("Any", sdk.SqliteStore))),
-    (
-        r"takes sdk\.Settings\(",
-        lambda of: sdk.build_server("x", settings=cast("Any", sdk.Settings)),
-    ),
-    (
-        "Settings takes a function for principal",
-        lambda of: sdk.Settings(principal=cast("Any", None)),
-    ),
     ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
     (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
-    ("a wrapper of Tool.'book_table'. takes a handler", lambda of: of(wrappers=[str])),
-    ("takes a pydantic model", lambda of: of(arguments={"type": "object"})),
     ("takes a pydantic model", lambda of: of(arguments=Booking(guest="Ada"))),
     ("with a field for each argument", lambda of: of(arguments=RootModel[list[str]])),
-    ("takes a name and tools", lambda of: sdk.build_server("restaurant", cast("Any", [of()]))),
     ("a name and tools", lambda of: sdk.build_server(of())),
-    (LISTS, lambda of: sdk.build_server("x", of(), resources=cast("Any", sdk.ContinuationStore()))),
-    (LISTS, lambda of: sdk.build_server("x", of(), resources=[cast("Any", sdk.ContinuationStore)])),
-    (
-        LISTS,
-        lambda of: sdk.build_server("x", of(), extensions=[cast("Any", sdk.ContinuationStore())]),
-    ),
-    (r"Tool\('book_table'\) takes a function for outcome_of", lambda of: of(outcome_of=None)),
-    ("'draft' takes no tools", lambda of: sdk.sampling("draft", SAMPLED)),
+    ("build_server takes lists", lambda of: sdk.build_server("x", of(), resources=STORE)),
     ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
-    (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=CONTINUED))),
     (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=sdk.legacy_shim(CONTINUED)))),
-    (SERVING, durable),
-    (SERVING, lambda of: task(of, lambda made, store: sdk.build_server("x", made))),
-    (
-        r"extensions=\[store\]",
-        lambda of: task(
-            of, lambda made, store: sdk.build_server("x", made, resources=[store.serving])
-        ),
-    ),
-    (
-        "makes a text of the task of 'book_table'",
-        lambda of: task(of, lambda made, _: high_tier(made)),
-    ),
     (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
     ("not an MCPServer or Server of the package mcp", lambda of: of().add_to(FOREIGN)),
-    *(
-        ("not an MCPServer or Server of the package mcp", lambda of, use=use: use(FOREIGN))
-        for use in (sdk.protect, sdk.serve)
-    ),
+    ("not an MCPServer or Server of the package mcp", lambda of: sdk.protect(FOREIGN)),
 ]
 
 
@@ -145,8 +98,6 @@ def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], o
     def of(**changes: Any) -> Any:
         return replace(tool(), **changes)
 
-    if "serving" in said or "extensions" in said or "task" in said:
-        pytest.importorskip("dbos")
     with pytest.raises((TypeError, ValueError), match=said):
         make(of)
 
@@ -157,11 +108,7 @@ def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], o
     [
         (sdk.Settings, "ttl_seconds"),
         (partial(sdk.SqliteStore, ":memory:"), "max_rounds"),
-        (partial(sdk.single_use, sdk.SqliteStore(":memory:")), "round_seconds"),
         (sdk.ContinuationStore, "idle_seconds"),
-        (partial(sdk.ResumingClient, Mock()), "round_seconds"),
-        (sdk.DurableStore, "rounds"),
-        (sdk.TaskStore, "ttl_seconds"),
     ],
 )
 def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
@@ -171,12 +118,6 @@ def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
         ValueError, match=re.escape(f"takes a number over 0, not {number!r}; at most")
     ):
         make(**{name: number})
-
-
-def test_attempts_that_are_no_whole_number_are_refused_where_they_are_given() -> None:
-    attempts: Any = 1.5
-    with pytest.raises(TypeError, match=r"takes a whole number for attempts, not 1\.5"):
-        sdk.single_use(sdk.SqliteStore(":memory:"), attempts=attempts)
 
 
 def test_no_pause_and_no_wait_for_another_delivery_can_be_asked_for() -> None:

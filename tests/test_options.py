@@ -39,11 +39,6 @@ async def test_two_loads_share_nothing() -> None:
         assert await counts(other) == "1/0"
 
 
-def test_a_file_may_bring_its_own_guarantees_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(entry_of("F"))
-    assert option_at(tmp_path / "mine.py").guarantees == option_named("F").guarantees
-
-
 def test_an_option_of_the_deck_is_found_by_letter_name_and_path() -> None:
     for letter, option in options.whole_deck().items():
         assert option_at(option.path) == option

@@ -16,12 +16,10 @@ from mcp.server import Server
 from pydantic import BaseModel, Field, create_model
 
 from mrtr_options import sdk
-from mrtr_options.review.bench.client import MODES
 from tests.restaurant import (
     TIERS,
     WHEN,
     Booking,
-    Hour,
     Serve,
     answering,
     book,
@@ -148,35 +146,6 @@ async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no
     assert [vars(each)["outcome"] for each in caplog.records if "outcome" in vars(each)] == [
         "crashed"
     ]
-
-
-async def mistaken(ctx: Any, params: Any, values: Any = None) -> Any:
-    """Serve a prompt or a resource, and fail to validate the author's own data."""
-    Booking.model_validate({})
-
-
-FRAMES = sdk.ContinuationStore()
-OF_ANYTHING: dict[str, Any] = {
-    "J": sdk.keyed_replay(mistaken),
-    "H": FRAMES.linear(mistaken),
-    "G": sdk.ToolBuilder[Any, Any, Any]()
-    .step("when", lambda ctx, params, values: Hour(hour=18))
-    .end(mistaken)
-    .build(),
-}
-
-
-@pytest.mark.parametrize("option", OF_ANYTHING)
-async def test_a_mistake_in_a_prompt_or_a_resource_is_an_error_of_the_authors_too(
-    option: str,
-) -> None:
-    handler = OF_ANYTHING[option]
-    server = Server("restaurant", on_get_prompt=handler, on_read_resource=handler)
-    sdk.protect(server)
-    async with FRAMES, Client(server, mode=MODES["modern"]) as client:
-        for get in (client.get_prompt, client.read_resource)[: 1 if option == "H" else 2]:
-            with pytest.raises(MCPError, match=r"^Internal server error$"):
-                await get("menu://today")
 
 
 async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> (

@@ -42,10 +42,6 @@ def shown(name: str, policy: Policy) -> dict[str, set[Faults]]:
     return {anomaly: {*sets} for anomaly, sets in found.counterexamples.items()}
 
 
-def test_every_style_has_a_letter() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"__init__", *ALIKE}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", every("styles", {each: each for each in POLICIES}, ALONE))
 @pytest.mark.parametrize("style", ALIKE)

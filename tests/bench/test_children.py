@@ -12,20 +12,18 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.demo.diff import written
 from mrtr_options.review.bench.deployments.children import (
     CannotStart,
     ChildInstances,
     Children,
 )
-from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Send, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.facts import anomalies_in, observe
+from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS
@@ -77,17 +75,6 @@ async def test_the_same_processes_serve_many_runs_whatever_they_print_and_each_s
         assert [found.child(place).process.pid for place in range(2)] == pids
     clean = ("completed", {"audit": 3, "bill": 1})
     assert [(each.outcome, each.effects) for each in seen] == [clean] * 3
-
-
-async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse(
-    tmp_path: Path,
-) -> None:
-    async with children(tmp_path) as found:
-        assert (await played(found, "restart")).outcome == "completed"
-        assert (await played(found, "key-rotation")).outcome == "completed"
-        lost = await played(found, "key-lost")
-    assert lost.outcome == "refused"
-    assert lost.code == -32602
 
 
 CLOCKS = """
@@ -271,14 +258,3 @@ async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
     assert observe(history).outcome == "completed"
     assert observe(history).effects == {"audit": 2, "bill": 1}
     assert re.fullmatch(tries, (tmp_path / "tries").read_text())
-
-
-async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
-    """Find no result recorded by the guard, which the client would then get."""
-    guarded = written("F+guard").source.replace(
-        '"rounds.sqlite"', repr(str(tmp_path / "rounds.sqlite"))
-    )
-    async with children(tmp_path, source=guarded) as found:
-        for _ in range(2):
-            history = await run(ANY, calling().under(parse("crash@bill3")), found)
-            assert anomalies_in(history) == {"charged, told of an error", "call lost"}

@@ -13,13 +13,12 @@ import anyio
 import pytest
 
 from documents.parts import COSTS
-from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options
 from scoreboard.cost import __main__ as command
 from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
 from scoreboard.cost.lines import count_again, count_lines
-from scoreboard.cost.report import BY_HAND, DEFAULT, FLOOR, SHARED, Spread
+from scoreboard.cost.report import DEFAULT, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
@@ -130,19 +129,3 @@ def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run()
     shown = COSTS.parts["costs"](old) or ""
     (row,) = [line for line in shown.splitlines() if line.startswith("| E |")]
     assert row.endswith(f"| {of_e.author} | {of_e.sdk} |")
-
-
-@pytest.mark.evidence("how costs are measured")
-@pytest.mark.parametrize(("name", "workers"), [("SQLite", 1), ("Temporal, 3 workers", 3)])
-def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) -> None:
-    if workers > 1 and not temporal.installed():
-        pytest.skip(temporal.MISSING)
-    with engines.engines(None) as found:
-        (engine,) = (each for each in found if each.name == name)
-        assert engine.workers == workers
-        timed = engines.time_rounds([subject_named("L")], engine, lambda: None)
-    assert [(each.engine, each.callers, each.subject) for each in timed] == [
-        (name, callers, subject) for callers in (1, 4) for subject in (BY_HAND, "L")
-    ]
-    assert timed[0].ratio == Spread(median=1, low=1, high=1)
-    assert not multiprocessing.active_children()

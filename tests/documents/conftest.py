@@ -33,7 +33,6 @@ def seen(opened: Tab) -> Generator[Tab]:
     """Open the page; it may complain of nothing, and ask for nothing but itself."""
     opened.complaints.clear()
     opened.asked.clear()
-    opened.resize(1400, 900)
     opened.open(KEPT.as_uri())
     yield opened
     assert opened.complaints == []

@@ -12,10 +12,12 @@ import pytest
 from documents import explored
 from documents.choosing import choices
 from documents.page import costs
+from documents.page.differences import ARGUING
 from documents.page.document import document
 from documents.page.html import page
 from documents.page.runs import tell, worlds_of
 from documents.tables import play_redeploys
+from mrtr_options.__main__ import main as command
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.faults.words import in_words
 from mrtr_options.review.bench.narrate import narrate as rows_of
@@ -28,6 +30,7 @@ from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.svg import is_drawn
 from mrtr_options.tool.notation import DEFAULT
 from tests.browser import Tab
+from tests.commands import printed
 from tests.documents.conftest import KEPT
 
 pytestmark = pytest.mark.slow
@@ -140,6 +143,18 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     seen.open(seen.run("location.href"))
     assert seen.run("location.hash") == fragment
     assert seen.run("document.querySelector('#view').innerHTML") == before
+
+
+def test_each_pair_that_is_offered_shows_what_the_command_counts(
+    seen: Tab, kept: dict[str, Any]
+) -> None:
+    for left, right in ARGUING:
+        seen.show(f"view=diff&left={left}&right={right}")
+        names = [kept["options"][letter]["title"] for letter in (left, right)]
+        counted = json.loads(printed(command, "diff", left, right, "--json"))["changed_lines"]
+        assert text(seen, "h1") == (
+            f"{' to '.join(names)}: {counted} changed lines of what the author writes"
+        )
 
 
 def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
