@@ -7,7 +7,6 @@ from typing import Any, Literal
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from pydantic import BaseModel
 
 from mrtr_options.sdk.capabilities import is_modern
 from mrtr_options.sdk.handler import Result
@@ -17,12 +16,11 @@ from mrtr_options.sdk.questions import (
     Cancelled,
     CannotAsk,
     Declined,
-    answer_to,
     ask,
     link,
-    load_state,
     request_for,
 )
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.waiting import GO_ON
 from tests.sdk.fakes import (
     Context,
@@ -65,24 +63,16 @@ async def test_without_a_back_channel_the_handler_sees_the_old_client_as_it_is()
     assert not is_modern(seen[0][0])
 
 
-async def test_every_question_of_a_round_is_answered_and_the_state_comes_back() -> None:
-    async def handler(
-        ctx: Context, params: Params
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        assert is_modern(ctx)
-        if params.request_state is None:  # only the first round asks
-            return types.InputRequiredResult(request_state="later")
-        if params.request_state == "later":
-            both = {
-                **(ask(who("one")).input_requests or {}),
-                **(ask(who("two")).input_requests or {}),
-            }
-            return types.InputRequiredResult(input_requests=both, request_state="kept")
-        names = [answer_to(who(key), ctx, params) for key in ("one", "two")]
-        assert all(name is not None and name.name == "Ann" for name in names)
-        return result(params.request_state)
+@legacy_shim
+@keyed_replay
+async def asks_both(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+    """Ask two questions at once; only a modern client can be asked so."""
+    one, two = await ctx.elicit_all(who("one"), who("two"))
+    return result(f"{one.name} and {two.name}")
 
-    assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == "kept"
+
+async def test_every_question_of_a_round_is_answered_and_the_state_comes_back() -> None:
+    assert text_of(await asks_both(legacy(user=accepting), params())) == "Ann and Ann"
 
 
 class Time:
@@ -135,23 +125,13 @@ async def test_a_user_who_goes_on_waiting_waits_for_as_long_as_the_handler_asks(
 
 
 async def test_a_tool_with_more_questions_than_idle_rounds_gets_each_answer() -> None:
-    keys = [f"question {number}" for number in range(3 * shim.MAX_IDLE_ROUNDS)]
+    @keyed_replay
+    async def handler(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        for number in range(3 * shim.MAX_IDLE_ROUNDS):
+            await ctx.elicit(who(f"question {number}"))
+        return result("done")
 
-    class Answered(BaseModel):
-        names: list[str] = []
-
-    async def handler(ctx: Context, params: Params) -> Result:
-        state = load_state(params, Answered)
-        answered = len(state.names)
-        if answered or params.input_responses:
-            name = answer_to(who(keys[answered]), ctx, params)
-            assert name is not None
-            state.names.append(name.name)
-        if len(state.names) == len(keys):
-            return result(str(len(state.names)))
-        return ask(who(keys[len(state.names)]), state)
-
-    assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == str(len(keys))
+    assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == "done"
 
 
 async def test_a_result_that_is_put_off_is_waited_for_with_pauses_that_grow(time: Time) -> None:
@@ -188,15 +168,9 @@ async def test_after_a_no_the_other_questions_of_the_round_are_not_shown(
     async def declining(request: types.ServerRequest) -> types.InputResponse:
         return types.ElicitResult(action=action)
 
-    async def handler(ctx: Context, params: Params) -> Result:
-        for key in ("one", "two"):
-            answer_to(who(key), ctx, params)
-        requests = [ask(who(key)).input_requests or {} for key in ("one", "two")]
-        return types.InputRequiredResult(input_requests={**requests[0], **requests[1]})
-
     session = FakeSession(capabilities(form=True), can_send_request=True, user=declining)
     with pytest.raises((Declined, Cancelled)):
-        await legacy_shim(handler)(of_session(session, modern=False), params())
+        await asks_both(of_session(session, modern=False), params())
     assert len(session.pushed) == 1
 
 

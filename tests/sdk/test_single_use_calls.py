@@ -33,6 +33,7 @@ from tests.sdk.fakes import (
     modern,
     of_session,
     params,
+    refused,
 )
 from tests.sdk.guarded_tool import ADA, Tool
 from tests.sending import text_of
@@ -103,8 +104,8 @@ async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
 async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
     tool = Tool()
     send = partial(deliver, named(tool, store).call, key=sdk.new_call_key(), x="")
-    refused = await send(await send(), NO)
-    assert await send() == refused
+    declined = await send(await send(), NO)
+    assert await send() == declined
     assert tool.entered == 2
 
 
@@ -135,6 +136,22 @@ async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> Non
         now += 300
         assert text_of(await send(await send(), ADA)) == DONE
     assert tool.effects == ["Ada", "Ada"]
+
+
+async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path) -> None:
+    now = 1_000_000_000.0
+    tool = Tool()
+    with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
+        call = named(tool, store).call
+        asked = await deliver(call)
+        now += 599
+        assert await deliver(call) == asked, "it may still be answered"
+        now += 2
+        anew = await deliver(call)
+        expired = (types.INVALID_PARAMS, "request_state_expired")
+        assert await refused(call, asked, ADA) == expired
+        assert text_of(await deliver(call, anew, ADA)) == DONE
+    assert tool.effects == ["Ada"]
 
 
 async def test_an_open_call_is_known_by_its_latest_round(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import threading
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp import MCPError
@@ -22,7 +20,6 @@ from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
 from mrtr_options.sdk.single_use.reservations import Full, Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
-from tests.bounds import SECONDS
 from tests.sdk.fakes import deliver, key_made, named, refused, result
 from tests.sdk.guarded_tool import Tool
 from tests.sdk.stores import Database, claim, sqlite, statements_of
@@ -207,38 +204,6 @@ async def test_a_round_that_waited_too_long_to_begin_is_given_back(
         monkeypatch.setattr(store, "reserve", reserve)
         assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
     assert tool.effects == ["Ada"]
-
-
-async def test_a_file_is_locked_for_longer_than_a_round_and_no_round_is_lost(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_store, "PATIENCE_SECONDS", 0.3)
-    with (
-        closing(SqliteStore(path)) as store,
-        closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other,
-    ):
-        tool = Tool()
-        handler = single_use(store, round_seconds=0.6)(tool)
-        asked = [await deliver(handler) for _ in range(3)]
-        other.execute("BEGIN IMMEDIATE")
-        unlock = threading.Timer(0.65, other.execute, ["ROLLBACK"])
-        unlock.start()
-        reasons: list[tuple[int, str]] = []
-
-        async def send(each: Response) -> None:
-            try:
-                await deliver(handler, each, ADA)
-            except MCPError as error:
-                reasons.append((error.code, error.data["reason"]))
-
-        async with anyio.create_task_group() as group:
-            for each in asked:
-                group.start_soon(send, each)
-        await anyio.to_thread.run_sync(unlock.join, SECONDS)
-        assert set(reasons) <= {(types.INTERNAL_ERROR, "store_unusable")}
-        for each in asked:
-            assert await deliver(handler, each, ADA) == result("Ada, asked 1 times")
-    assert tool.effects == ["Ada"] * 3
 
 
 @pytest.mark.parametrize(("between", "grows"), [(10, False), (10_000, True)])
