@@ -316,12 +316,13 @@ UNSENDABLE: dict[str, tuple[dict[str, Any], str]] = {
 async def test_what_json_cannot_carry_is_refused_unsent(
     name: str, is_kept: bool, tmp_path: Path
 ) -> None:
-    request, why = UNSENDABLE[name]
+    unsendable, why = UNSENDABLE[name]
+    request: dict[str, Any] = {"name": "tool", **unsendable}
     world = World()
     calls = CallFolder(tmp_path)
     async with world.client(calls=calls if is_kept else None) as client:
         with pytest.raises(ValueError, match=why):
-            await client.call_tool(**{"name": "tool", **request})
+            await client.call_tool(**request)
     assert world.requests == []
     assert [*calls] == []
 

@@ -148,6 +148,7 @@ async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path
         assert await deliver(call) == asked, "it may still be answered"
         now += 2
         anew = await deliver(call)
+        assert tool.entered == 2
         expired = (types.INVALID_PARAMS, "request_state_expired")
         assert await refused(call, asked, ADA) == expired
         assert text_of(await deliver(call, anew, ADA)) == DONE
