@@ -16,6 +16,7 @@ from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Reports
 from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
+from mrtr_options.tool.weather import in_one_form
 
 
 def find_wrong_effects(calls: Calls) -> Iterator[Problem]:
@@ -130,7 +131,8 @@ def _find_missing(calls: Calls) -> Iterator[Problem]:
     for one in calls.responses:
         for each in one.allowed:
             if isinstance(each, Reports) and each.bill and each.fits(one.reply):
-                wanted.setdefault((one.root, location_of(one.request), each.bill), one)
+                location = in_one_form(location_of(one.request))
+                wanted.setdefault((one.root, location, each.bill), one)
 
     def turns(kind: str, subject: str, root: int) -> list[int]:
         """Return the times of an effect that may belong to a call."""
@@ -146,7 +148,8 @@ def _find_missing(calls: Calls) -> Iterator[Problem]:
     ]
     without = {*_find_unmatched(bills)}
     found = zip(wanted.items(), bills, strict=True)
-    for number, (((root, location, place), one), billed) in enumerate(found):
+    for number, (((root, _, place), one), billed) in enumerate(found):
+        location = location_of(one.request)
         if number in without:  # then there is no bill for an audit to come before
             unbilled = f"none before {describe_reply(one.reply)}"
             yield one.breaks(rules.A_REPORT_IS_BILLED, f"a bill of {place!r}", unbilled)
