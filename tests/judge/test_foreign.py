@@ -13,7 +13,6 @@ from mrtr_options.__main__ import main
 from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.check import targets
 from mrtr_options.sdk.serving import listen
-from scoreboard.servers.domain.weather import TODAY
 from tests.commands import refusal
 from tests.judge.foreign import INVALID, Error, Foreign, served
 
@@ -92,18 +91,20 @@ class ListsInPages(Foreign):
 
 class SendsContent(Foreign):
     content: Sequence[str] | None = None
+    of = "input_required"
 
-    def asking(self, name: str, message: str, choices: list[str], state: str) -> dict[str, Any]:
-        return super().asking(name, message, choices, state) | {"content": self.content}
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        found = super().call(params, era)
+        return found | {"content": self.content} if found["resultType"] == self.of else found
 
 
 class SendsEmptyContent(SendsContent):
     content = ()
 
 
-class SendsNonsense(Foreign):
-    def reported(self, words: str) -> dict[str, Any]:
-        return super().reported(words) | {"content": [words]}
+class SendsNonsense(SendsContent):
+    content = ("nonsense",)
+    of = "complete"
 
 
 class SpendsStates(Foreign):
@@ -118,26 +119,6 @@ class SpendsStates(Foreign):
         return found
 
 
-class ComparesTexts(Foreign):
-    """A server whose states are JSON with spaces: it compares texts, so it refuses other spellings.
-
-    A number stands for the place.
-    """
-
-    def seal(self, location: str, place: str | None) -> str:
-        return json.dumps([location, None if place is None else list(TODAY).index(place)])
-
-    def unseal(self, state: str, location: str) -> str | None:
-        try:
-            at: int | None = json.loads(state)[1]
-            place = None if at is None else list(TODAY)[at]
-        except (ValueError, TypeError, LookupError, RecursionError):
-            place = None
-        if self.seal(location, place) != state:
-            raise Error(INVALID, "not a state of this server")
-        return place
-
-
 @pytest.mark.parametrize(
     ("kind", "cases", "broken"),
     [
@@ -146,7 +127,6 @@ class ComparesTexts(Foreign):
         (SendsContent, ("clean-springfield", "bad-answers"), []),
         (SendsEmptyContent, ("clean-springfield", "bad-answers"), []),
         (SpendsStates, ("refusals", "bad-answers", "again-1", "forks"), []),
-        (ComparesTexts, ("attacks-springfield",), ["state-is-genuine"]),
         (SendsNonsense, ("clean-tokyo",), ["content-is-one-text"]),
     ],
 )
@@ -181,7 +161,7 @@ def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     monkeypatch.setattr(targets, "PLAYABLE", {"failover": PLAYABLE["failover"]})
     ledger = tmp_path / "ledger.sqlite"
     extent = targets.Extent(faults=1, only=("clean-springfield",))
-    with served(Foreign(ledger)) as one, served(Foreign(ledger, b"another key")) as two:
+    with served(Foreign(ledger)) as one, served(Foreign(ledger, "another key")) as two:
         report = anyio.run(targets.check_url, [one, two], ledger, extent)
     found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
     assert {"failover2", "failover3"} <= found["call lost"]
