@@ -2,7 +2,8 @@
 
 Between the bench and an instance is one socket, with a line for each message. The bench sends
 `stats`, `where`, or `wait` and the seconds that pass. The instance sends JSON: `up`, `failed` (its
-file does not load), `raised` (an exception of the author's code), and the answers to requests.
+file does not load), `raised` (an exception of the author's code), `passed` (the seconds by which
+its clock went ahead), and the answers to requests.
 """
 
 from __future__ import annotations
@@ -131,11 +132,15 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
         let_pass(seconds)
         loop[0].call_soon_threadsafe(_nothing)  # it waits by the clock as it was
 
+    def take_long() -> None:
+        wait(SLOW_BY_THE_CLOCK)
+        talk.say("passed", SLOW_BY_THE_CLOCK)
+
     threading.Thread(target=_answer, args=(talk, file, loop, wait), daemon=True).start()
     logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
     sqlite3.Connection = dbapi2.Connection = _Connection
     sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=_Connection)
-    _Connection.wait = staticmethod(wait)
+    _taking_long.append(take_long)
     ring = os.environ["MRTR_STATE_KEYS"]
     has_keys = len(ring) >= MIN_KEY_BYTES
     settings = Settings(
@@ -177,9 +182,11 @@ class _Ledger(SqliteLedger):
 
 _seen: set[int] = set()
 _unsure: list[int] = []
+_taking_long: list[Callable[[], None]] = []
+"""The function that lets the time of a slow effect pass by the instance's clock."""
 
 
-def _once(wait: Callable[[float], None], number: int, seconds: float) -> None:
+def _once(number: int, seconds: float) -> None:
     if seconds == DIES:
         os.kill(os.getpid(), signal.SIGKILL)
     if number not in _seen:
@@ -190,7 +197,7 @@ def _once(wait: Callable[[float], None], number: int, seconds: float) -> None:
         if not seconds:
             raise OSError(DESTINATION_IS_DOWN)
         if seconds == SLOW_SECONDS:
-            wait(SLOW_BY_THE_CLOCK - seconds)
+            _taking_long[0]()
         time.sleep(seconds)
 
 
@@ -198,16 +205,11 @@ class _Connection(sqlite3.Connection):
     """A connection that reads the instance's clock and has the function `ONCE` of `ledger_file`.
 
     By that function the ledger's file makes one try of an effect fail, wait, or end the process.
-
-    Attributes:
-        wait: Lets time pass by the instance's clock.
     """
-
-    wait: Callable[[float], None]
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.create_function(ONCE, 2, partial(_once, self.wait))
+        self.create_function(ONCE, 2, _once)
         clock.move_sqlite(self)
 
     def commit(self) -> None:

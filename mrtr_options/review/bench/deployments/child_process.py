@@ -44,6 +44,7 @@ class Child:
         answers: Its last answers, by the question.
         news: Set, and replaced, when it has answered or printed something.
         ended: Its exit status, or minus the number of the signal that ended it.
+        passed: The seconds by which its clock has gone ahead by itself.
     """
 
     process: ForkServerProcess
@@ -59,6 +60,7 @@ class Child:
     answers: dict[str, Any] = field(default_factory=dict[str, Any])
     news: anyio.Event = field(default_factory=anyio.Event)
     ended: int | None = None
+    passed: float = 0.0
 
     async def listen(self) -> None:
         """Read the process's messages until it ends. Its own children may still hold the socket."""
@@ -99,6 +101,8 @@ class Child:
                 self.up.set()
             case "failed":
                 self.failed = value
+            case "passed":
+                self.passed += value
             case "raised":
                 self.raised = [*self.raised[-9:], value]
             case _:

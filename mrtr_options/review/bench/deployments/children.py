@@ -33,7 +33,7 @@ from mrtr_options.review.bench.client import LEFT, connections, exchange_at
 from mrtr_options.review.bench.deployments import Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
 from mrtr_options.review.bench.deployments.child_process import Child
-from mrtr_options.review.bench.history import Crashed
+from mrtr_options.review.bench.history import Crashed, Elapsed
 from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
@@ -263,11 +263,12 @@ class Children:
             self._versions[instance] = change
             await self._swap(instance, self._children[instance])
 
-    async def wait(self, seconds: float) -> None:
-        """Let time pass for every process, and for those that start later."""
+    async def wait(self, seconds: float, besides: Child | None = None) -> None:
+        """Let time pass for every process besides one, and for those that start later."""
         self._ahead += seconds
         for child in self._children:
-            await child.ask(f"wait {seconds}", START_SECONDS)
+            if child is not besides:
+                await child.ask(f"wait {seconds}", START_SECONDS)
 
     async def stats(self, instance: int) -> dict[str, int]:
         """Return how many tasks, threads, open files and bytes of memory a process has."""
@@ -419,10 +420,14 @@ class ChildInstances(Instances):
             session.close()
 
     async def _settle(self) -> None:
-        """Record new events, and replace dead processes."""
+        """Record new events and the time that passed, and replace dead processes."""
         await self.collect()
         for instance in range(self.instances):
             child = self._children.child(instance)
+            if child.passed:
+                seconds, child.passed = child.passed, 0.0
+                self.recording.append(Elapsed(seconds))
+                await self._children.wait(seconds, child)
             if child.dead.is_set():
                 how = await self._children.kill(child)
                 armed = self._ledger.armed
