@@ -5,10 +5,8 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,26 +16,21 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench import ledger_file
 from mrtr_options.review.bench.deployments.remote import Remote
-from mrtr_options.review.bench.faults import PLAYABLE
-from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.starting import program
-from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check import plan, review, targets
 from mrtr_options.review.check.findings import GIVE_UP
-from mrtr_options.review.check.risks import INSTEAD, risks
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.facts import observe
 from mrtr_options.terminal import run as run_command
-from mrtr_options.tool.catalogue import all_options, option_at, option_named
+from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.commands import refusal
 from tests.evidence import every
-from tests.mutants.mutation import mutant_named
 from tests.sending import instance, over_http
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
@@ -93,23 +86,6 @@ def test_each_anomaly_has_a_remedy_and_the_options_that_have_it_do_not_show_the_
         for subject in anomaly.spared:
             few = [sets for sets in found[subject].get(anomaly.name, []) if len(sets.split()) < 2]
             assert not few, (anomaly.name, subject)
-
-
-def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
-    found = anyio.run(counterexamples, subject_named("F+guard"), calling(), 1)
-    lost = {each.anomaly.name: each for each in risks(found, {})}["call lost"]
-    assert lost.counterexamples[0] == "crash@bill3"
-    assert "idempotency key" in lost.remedy[0]
-    assert "in the state" not in lost.remedy[0]
-    process, keys = (
-        replace(lost, counterexamples=(at,)).remedy for at in ("restart2", "key-rotation")
-    )
-    assert process == (lost.anomaly.remedy, lost.anomaly.spared)
-    assert "each of the server's keys" in keys[0]
-    found.take((), frozenset({"charged twice"}))
-    (twice, *_) = risks(found, {})
-    assert twice.remedy[0].startswith("charge in one line, after the last answer")
-    assert {name for name, _ in INSTEAD} <= {each.name for each in ANOMALIES}
 
 
 LOCATION = "    location = location_of(params)\n"
@@ -176,41 +152,6 @@ def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_j
     assert (f"breaks {mistake.says[0]}: " in printed) == (code == 1)
     assert "mrtr_options/" not in printed
     assert "to make findings smaller" not in " ".join(printed.split())
-
-
-@pytest.mark.slow
-def test_what_a_process_that_dies_leaves_behind_is_found_last_and_in_one_run(
-    tmp_path: Path,
-) -> None:
-    locked = f"    os.close(os.open('lock', os.O_CREAT | os.O_EXCL))\n{BILL}    os.unlink('lock')\n"
-    names: list[str] = []
-    only = targets.Extent(only=("dies", "clean-tokyo"))
-    file = stranger(tmp_path, BILL, locked)
-
-    def on_begin(name: str, of: int) -> None:
-        names.append(name)
-
-    report = anyio.run(targets.check_file, file, only, on_begin)
-    assert "the-report-is-the-pages" in {each.rule for each in report.findings}
-    assert [name for name in names if name.startswith("dies")] == names[-1:]
-
-
-def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
-    audit = '    await anyio.to_thread.run_sync(write, "audit", location)\n'
-    later = """
-    if modern and not state:
-        return types.InputRequiredResult(request_state=seal(owner, None))
-"""
-    file = stranger(tmp_path, audit, later + audit)
-    for slug, requests in (
-        ("clean-springfield", 4),
-        ("failover", 4),
-        ("lost-first", 5),
-        ("lost-final", 5),
-    ):
-        seen = observe(anyio.run(run, Subject(option_at(file)), named(slug)))
-        assert seen.outcome == "completed"
-        assert seen.requests == requests
 
 
 @pytest.mark.slow
@@ -322,31 +263,6 @@ def test_a_server_without_the_tool_is_refused(
 
 
 @pytest.mark.slow
-def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("mrtr_options.review.check.nearest._played", {})
-    subjects = [subject for subject in all_subjects() if subject.option.extra is None]
-    schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
-    of_options = grid.cells(subjects, schedules=schedules, deployments=("one",))
-    mutant = Subject(
-        option_at(stranger(tmp_path, source=mutant_named("g_effect_in_a_step").source))
-    )
-    own = anyio.run(grid.run, grid.cells([mutant], schedules=schedules, deployments=("one",)))
-    played: list[str] = []
-    found = anyio.run(targets.nearest, own, played.append)
-    differences = Counter({subject.name: 0 for subject in subjects})
-    for seen in anyio.run(grid.run, of_options):
-        (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
-        one, other = ((each.outcome, each.effects, each.questions) for each in (here, seen))
-        if one != other:
-            differences["+".join((seen.option, *seen.wrappers))] += 1
-    assert found is not None
-    assert len(found.differs) == differences[found.option] == min(differences.values()) > 0
-    assert len(played) < len(of_options)
-
-
-@pytest.mark.slow
 def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -444,35 +360,6 @@ def test_the_contract_page_has_the_tools_table_and_the_ledgers(tmp_path: Path) -
                 db.executescript(schema[1])
             columns.append(db.execute("PRAGMA table_info(effects)").fetchall())
     assert columns[0] == columns[1]
-
-
-@pytest.mark.slow
-def test_what_is_printed_begins_with_the_verdict_tells_risks_and_ends_with_a_comparison(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(targets, "PLAYABLE", {kind: PLAYABLE[kind] for kind in ("lost", "twice")})
-    monkeypatch.chdir(tmp_path)
-    stranger(Path())
-    assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    verdict = (
-        "Under one fault: charged twice (lost3); both answers charged (back3)."
-        " In every call: logged twice. Keeps the contract."
-    )
-    said = " ".join(lines)
-    assert said.startswith(f"stranger.py: {verdict} judged in ")
-    for part in (
-        " against the contract only; add stranger.toml to declare stronger guarantees left out: ",
-        "further runs that --only does not name never looked at: ",
-        " redeploy (no next version of stranger.py is kept; add stranger.next.toml)  allowed, but",
-    ):
-        assert part in said
-    risk = "  charged twice: one fault: response 3 is lost (lost3); also twice3"
-    for begins in (risk, "clean-tokyo", "most similar option: "):
-        assert any(line.startswith(begins) for line in lines), begins
-    assert max(map(len, lines[1:])) <= 100
-    assert f"{verdict}  " in " ".join(lines[-14:])
-    assert "redeploy within a call not tried asked twice goes on" in " ".join(lines[-2].split())
 
 
 LATER = f"{LOCATION}    if params.input_responses:\n        __import__('os')._exit(3)\n"

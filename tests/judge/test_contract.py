@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, TypeGuard
 
 import anyio
@@ -30,12 +29,10 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.drawn import at_random
-from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.judge.contract import RULES, violations
-from mrtr_options.review.judge.contract.kinds import Ends, Refused, ToolError, in_words
 from mrtr_options.review.judge.properties import Problem
-from mrtr_options.tool.catalogue import Option, all_options, option_at
+from mrtr_options.tool.catalogue import Option, all_options
 from tests.evidence import every
 from tests.judge.altered import (
     ILLINOIS,
@@ -214,13 +211,6 @@ def test_a_key_in_a_response_is_a_leak_that_is_told_with_its_place() -> None:
     assert "in the response: 'the key is 0123456789abcdef'" in found.came
 
 
-def test_an_alternative_is_told_once() -> None:
-    told = in_words([ToolError(), Refused((-32021,)), Ends("declined", "cancelled"), Refused()])
-    assert told.count("isError") == 2  # the first one is in the words for a decline
-    assert told.endswith("error -32021 or -32602 or an isError result")
-    assert in_words([Refused(naming=("units",)), Refused()]) == "error -32602 or an isError result"
-
-
 @pytest.mark.parametrize(
     ("principal", "shown", "leaks"),
     [
@@ -273,23 +263,3 @@ def test_a_reply_of_no_kind_is_put_into_words() -> None:
     history = changed(played("clean-tokyo"), replies(1, questions={}, schemas={}, state=None))
     assert violations(history)[0].came == "neither a question nor a state"
     assert Reply().is_result is False
-
-
-def test_a_bill_for_a_stolen_state_is_due_as_that_is_a_recommendation(tmp_path: Path) -> None:
-    taker = tmp_path / "taker.py"
-    source = (Path(__file__).parent / "corpus" / "hmac_json.py").read_text(encoding="utf-8")
-    of_anybody = source.replace(
-        "json.dumps([meta.get(PRINCIPAL), location])", "json.dumps(location)"
-    )
-    assert of_anybody != source
-    taker.write_text(of_anybody, encoding="utf-8")
-    taken = Subject(option_at(taker))
-    held = Report("taker.py")
-
-    async def play() -> None:
-        for case in islice(at_random(0), 30):
-            held.hold(await run(taken, case))
-
-    anyio.run(play)
-    assert [each.rule for each in held.departures] == ["state-is-bound-to-its-principal"]
-    assert held.holds

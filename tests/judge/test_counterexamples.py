@@ -19,7 +19,7 @@ from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
-from mrtr_options.review.bench.setup import POLICIES, Words
+from mrtr_options.review.bench.setup import Words
 from mrtr_options.review.bench.subjects import WAIT_SECONDS, Subject, subject_named
 from mrtr_options.review.explore.combinations import explore as every_set
 from mrtr_options.review.explore.combinations import possible
@@ -34,7 +34,7 @@ from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
-from mrtr_options.tool.weather import DESTINATIONS, Effect, MemoryLedger
+from mrtr_options.tool.weather import Effect, MemoryLedger
 from tests.evidence import every
 
 
@@ -43,25 +43,6 @@ def named(found: Explored) -> dict[str, set[str]]:
         anomaly: {" ".join(map(str, faults)) for faults in sets}
         for anomaly, sets in found.counterexamples.items()
     }
-
-
-OF_ROUND_ONE = {"twice1", "both1", "lost1", "crash1", "crash@audit1", "gone@audit1", "old2"}
-
-
-@pytest.mark.parametrize(
-    ("subject", "call", "shows"),
-    [
-        ("J+guard+call-key", calling(destination="honours keys"), {}),
-        ("J+guard+call-key", calling(policy="calls again", destination="honours keys"), {}),
-        ("J", calling(destination="honours keys"), {"logged twice": OF_ROUND_ONE}),
-    ],
-)
-def test_where_the_destination_honours_keys_j_is_exactly_once_after_round_one_and_with_a_call_key(
-    subject: str, call: Scenario, shows: dict[str, set[str]]
-) -> None:
-    found = anyio.run(counterexamples, subject_named(subject), call, 1)
-    assert named(found) == shows
-    assert found.unclassified == {}
 
 
 def test_a_client_that_is_told_to_send_again_later_may_get_the_result_then() -> None:
@@ -184,24 +165,6 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
 
 
 @pytest.mark.slow
-def test_what_is_explored_with_several_destinations_is_told_apart(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    command = ["explore", "F", "--faults", "1", "--client", "stops", "--destination", "all"]
-    assert main(command) == 0
-    told = capsys.readouterr().out.split("F: Springfield")[1:]
-    shown = [" ".join(each.split()) for each in told]
-    assert all(
-        f"the destination: {name}" in text for name, text in zip(DESTINATIONS, shown, strict=True)
-    )
-    assert ["charged twice one fault" in text for text in shown] == [True, True, False]
-    assert main([*command, "--markdown"]) == 0
-    tables = capsys.readouterr().out.split("Destination: ")[1:]
-    assert [table.partition("\n")[0] for table in tables] == [*DESTINATIONS]
-    assert ["| charged twice |" in table for table in tables] == [True, True, False]
-
-
-@pytest.mark.slow
 def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it() -> None:
     faults = parse("down@bill3 redeploy3.2")
     assert anomalies_in(anyio.run(run, subject_named("L"), calling().under(faults))) == set()
@@ -261,18 +224,6 @@ def test_a_fault_that_can_show_nothing_is_named(
 ) -> None:
     assert main(["play", "F", "--faults", faults]) == 0
     assert why in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "faults", ["fail@bill3", "down@bill3", "crash@audit1", "gone@bill3", "restart2", "ahead2"]
-)
-def test_a_fault_that_happened_is_not_said_to_be_missing(
-    faults: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["play", "F", "--faults", faults]) == 0
-    out = capsys.readouterr().out
-    assert "did not happen" not in out
-    assert "may show nothing" not in out
 
 
 @pytest.mark.parametrize("faults", ["twice3 both3", "crash@bill3 fail@audit3"])
@@ -346,41 +297,6 @@ def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a
     assert not {"never ends", "charged, told of an error"} & anomalies_in(history)
 
 
-def test_play_says_who_ignored_the_key_of_two_bills(capsys: pytest.CaptureFixture[str]) -> None:
-    note = "the destination ignored the key of a bill"
-    assert main(["play", "J", "--faults", "lost3", "--client", "resends"]) == 0
-    assert note in capsys.readouterr().out
-    for other in (
-        ["E", "--faults", "lost3"],
-        ["J", "--faults", "lost3", "--destination", "honours-keys"],
-    ):
-        assert main(["play", *other, "--client", "resends"]) == 0
-        assert note not in capsys.readouterr().out
-
-
-OF_THE_CHARGED = {"lost3", "crash3", "crash@bill3", "gone@bill3"}
-
-
-@pytest.mark.parametrize("subject", ["E", "F", "H"])
-def test_a_client_that_stops_is_charged_and_told_of_an_error(subject: str) -> None:
-    found = anyio.run(counterexamples, subject_named(subject), calling(policy="stops"), 1)
-    shown = named(found)
-    assert shown["charged, told of an error"] == OF_THE_CHARGED
-    assert found.unclassified == {}
-
-
-@pytest.mark.parametrize("subject", ["E", "F"])
-def test_a_client_that_stops_says_nothing_of_whether_the_call_could_go_on(subject: str) -> None:
-    """Leave out those anomalies, since another client would send the round again."""
-    found = anyio.run(counterexamples, subject_named(subject), calling(policy="stops"), 1)
-    assert not {"never ends", "call lost"} & found.counterexamples.keys()
-
-
-def test_a_client_that_stops_still_loses_a_call_that_no_client_can_go_on_with() -> None:
-    found = anyio.run(counterexamples, subject_named("H"), calling(policy="stops"), 1)
-    assert {"restart2", "failover2", "redeploy2"} <= named(found)["call lost"]
-
-
 @pytest.mark.parametrize("faults", ["lost1", "lost3", "fail@bill3", "crash3"])
 def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
     scenario = calling(policy="stops").under(parse(faults))
@@ -389,14 +305,6 @@ def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
     last = history.attempts[-1]
     assert last.round == fault.round
     assert last.number == 1
-
-
-def test_a_run_in_which_a_client_lost_a_first_response_is_not_taken_for_another_clients() -> None:
-    made: dict[tuple[Fault, ...], History] = {}
-    for policy in POLICIES:
-        call = calling("Tokyo", policy=policy)
-        shared = anyio.run(partial(counterexamples, subject_named("F"), call, 1, made=made))
-        assert shared == anyio.run(counterexamples, subject_named("F"), call, 1)
 
 
 @pytest.mark.parametrize(

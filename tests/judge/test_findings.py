@@ -7,8 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mrtr_options.review.bench.answers import Nothing
-from mrtr_options.review.bench.history import Effect, Failed, History
+from mrtr_options.review.bench.history import Effect, History
 from mrtr_options.review.bench.narrate import quoted
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Restart, Scenario, Send
@@ -21,7 +20,6 @@ from mrtr_options.review.check.findings import (
     findings,
     on_its_own,
     smallest,
-    waiting_calls,
 )
 from mrtr_options.review.check.story import story
 from mrtr_options.review.judge.properties import Problem
@@ -101,24 +99,6 @@ def test_what_a_finding_needs_of_earlier_runs_is_told(
     assert ("fresh" in story(found)[0]) == found.set_up
 
 
-def test_the_earlier_calls_that_are_still_open_are_named_where_a_fresh_server_shows_nothing() -> (
-    None
-):
-    subject = subject_named("E")
-    case = replace(named("clean-tokyo").on_one(), script=(Send("first"),))
-
-    async def look() -> Finding:
-        play = partial(run, subject)
-        clean = await play(case)
-        wrong = Problem("nothing-leaks", 1, "no key", "a key")
-        made = [Made(case, 1, len(waiting_calls(clean))), Made(case, 1, 1)]
-        found = Finding(clean, wrong)
-        return await on_its_own(play, found, found, made, {})
-
-    told = story(anyio.run(look))
-    assert "earlier calls that are still open: 1 of clean-tokyo" in told[1]
-
-
 def test_texts_that_look_alike_are_told_apart() -> None:
     assert quoted("Reykjavi\u0301k") == r"'Reykjavi\u0301k'"
     assert quoted({"location": "Tokyo" + 96 * " "}) == "{'location': 'Tokyo' + 96 * ' '}"
@@ -146,13 +126,6 @@ def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:
     return found, anyio.run(partial(smallest, play, found, {})), len(runs)
 
 
-def test_a_bill_that_is_missing_is_not_told_as_an_audit_that_is_wrong() -> None:
-    clean = anyio.run(run, subject_named("G"), named("clean-tokyo").on_one())  # G audits last
-    events = tuple(each for each in clean.events if not isinstance(each, Effect))
-    found = findings(replace(clean, events=events), {})
-    assert [each.rule for each in found] == ["a-report-is-billed"]
-
-
 def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
     found, smaller, runs = shrunk("forks", 1)
     assert smaller == found
@@ -163,23 +136,6 @@ def test_a_run_with_slow_effects_counts_for_several(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("mrtr_options.review.check.findings.SHRINK_REQUESTS", 100)
     *_, runs = shrunk("equal-at-once", 0)
     assert runs == 1
-
-
-@pytest.mark.parametrize(("what", "shown"), [("failed-audit", 1), ("clean-springfield", 0)])
-def test_a_failed_effect_that_the_server_hides_is_told(what: str, shown: int) -> None:
-    history = anyio.run(run, subject_named("E"), named(what).on_one())
-    hidden = tuple(event for event in history.events if not isinstance(event, Failed))
-    told = story(Finding(replace(history, events=hidden), Problem("bills-are-due", 99, "x", "y")))
-    assert told.count("   the audit fails: its destination is down") == shown
-    assert told[-2:] == ["   allowed: x", "   came: y"]
-
-
-def test_an_effect_that_takes_long_is_not_told_as_one_that_fails() -> None:
-    history = anyio.run(run, subject_named("E"), CASES["slow-bill-beside"])
-    late = replace(history, events=(Failed(0, 1, "bill"), *history.events))
-    untried, row, *_ = story(Finding(late, Problem("bills-are-due", 99, "x", "y"), set_up=None))
-    assert untried.startswith("   (not tried on a fresh server")
-    assert row == "   the first try of the bill takes long"
 
 
 def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> None:
@@ -204,24 +160,6 @@ def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.Monkey
         found, smaller, runs = shrunk("leaves", 0)
         assert smaller == found
         assert bool(runs) == is_played
-
-
-def test_what_goes_wrong_beside_few_others_is_told_with_them() -> None:
-    history = anyio.run(run, subject_named("E"), CASES["users-at-once"])
-    lines = story(Finding(history, Problem("bills-are-due", 1, "x", "y")))
-    assert len([line for line in lines if line[0].isdigit()]) == 6
-    assert "   effect: audit of 'Tokyo' (6 times)" in lines
-
-
-def test_lines_that_repeat_are_told_once_with_how_often() -> None:
-    request = Send("first")
-    asked = Send("units", Nothing())
-    case = replace(named("clean-tokyo").on_one(), script=(request, *20 * [asked]))
-    history = anyio.run(run, subject_named("E"), case)
-    last = history.exchanges[-1][0].exchange
-    lines = story(Finding(history, Problem("every-request-is-answered", last, "an end", "none")))
-    assert any(line.endswith(" times)") for line in lines)
-    assert len(lines) < 20
 
 
 def test_what_follows_from_a_forged_state_is_no_finding(tmp_path: Path) -> None:
