@@ -20,9 +20,10 @@ from model.drawing import GuardGraph
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.faults import PLAYABLE, parse
 from mrtr_options.review.bench.faults.words import in_words
-from mrtr_options.review.bench.scenario import Scenario, Together
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import Era, Policy
+from mrtr_options.review.bench.steps import Together
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of

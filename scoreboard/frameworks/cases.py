@@ -15,18 +15,9 @@ from mrtr_options.review.bench.answers import Accept, Nothing
 from mrtr_options.review.bench.history import Effect, Event, Received
 from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.player import Player
-from mrtr_options.review.bench.scenario import (
-    FIRST,
-    MISSOURI,
-    Altered,
-    Caller,
-    Redeploy,
-    Restart,
-    Scenario,
-    Send,
-    Step,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.sender import on_the_wire
+from mrtr_options.review.bench.steps import FIRST, MISSOURI, Redeploy, Restart, Send, Step
 from mrtr_options.tool.weather import Effect as Bill
 
 IMPERIAL = Accept({"units": "imperial"})
@@ -268,7 +259,7 @@ CASES: tuple[Case, ...] = (
                 PLACE,
                 Send("first", call=2),
                 Send("place", MISSOURI, call=2),
-                Send("units", IMPERIAL, call=2, altered=Altered(state_of=1)),
+                Send("units", IMPERIAL, call=2, state_of=1),
             ),
         ),
         "another user's pause",

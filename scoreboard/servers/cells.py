@@ -13,26 +13,17 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.bench.deployments.remote import Remote, eras_of
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Effect, History, Received, Reply
 from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import (
-    FIRST,
-    MISSOURI,
-    Accept,
-    Altered,
-    Caller,
-    Forge,
-    Scenario,
-    Send,
-    Setup,
-    WholeCall,
-    calling,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario, calling
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.setup import Setup
+from mrtr_options.review.bench.steps import FIRST, MISSOURI, Forge, Send, WholeCall
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.tool.catalogue import Option
@@ -78,7 +69,7 @@ CELLS: dict[str, Scenario] = {
             PLACE,
             Send("first", call=2),
             Send("place", Accept({"place": "Portland, Maine"}), call=2),
-            Send("units", IMPERIAL, call=1, altered=Altered(state_of=2)),
+            Send("units", IMPERIAL, call=1, state_of=2),
         ),
     ),
     "last-round-again-here": calling(fleet="sticky").under(parse("lost3")),

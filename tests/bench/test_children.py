@@ -20,8 +20,9 @@ from mrtr_options.review.bench.deployments.children import (
 from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Send, calling
+from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.steps import Send
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.judge.observation import Observation

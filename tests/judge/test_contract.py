@@ -14,18 +14,9 @@ from mrtr_options.review.bench.edits import edit_state
 from mrtr_options.review.bench.history import Event, Received
 from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
-from mrtr_options.review.bench.scenario import (
-    FIRST,
-    PLACE,
-    UNITS,
-    Altered,
-    Scenario,
-    Send,
-    Step,
-    Wait,
-    calling,
-)
+from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.steps import FIRST, PLACE, UNITS, Send, Step, Wait
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.drawn import at_random
@@ -93,7 +84,7 @@ def test_a_task_whose_question_outlives_its_time_is_unknown(
 @pytest.mark.parametrize(
     "script",
     [
-        (FIRST, PLACE, Send("place", altered=Altered(asks=False))),
+        (FIRST, PLACE, Send("place", asks=False)),
         (FIRST, PLACE, UNITS, Wait(540), PLACE, Wait(540), UNITS),
         (FIRST, PLACE, UNITS, Wait(540), Send("units", Nothing()), Wait(540), UNITS),
     ],

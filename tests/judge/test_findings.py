@@ -10,8 +10,9 @@ import pytest
 from mrtr_options.review.bench.history import Effect, History
 from mrtr_options.review.bench.narrate import quoted
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Restart, Scenario, Send
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.steps import Restart, Send
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.findings import (

@@ -13,8 +13,9 @@ from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.history import Received, Sent
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Caller, Scenario, WholeCall
+from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Setup
+from mrtr_options.review.bench.steps import WholeCall
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge.contract import violations

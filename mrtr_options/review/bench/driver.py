@@ -20,9 +20,9 @@ from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.faults.kinds import BACK_OFF_SECONDS, Sending, Version, nest
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
-from mrtr_options.review.bench.scenario import WholeCall
 from mrtr_options.review.bench.sender import Sender, on_the_wire
 from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.steps import WholeCall
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from mrtr_options.review.bench.scenario import KeyEdit, StateEdit
+from mrtr_options.review.bench.steps import KeyEdit, StateEdit
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 

@@ -20,9 +20,10 @@ import mcp_types as types
 from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.review.bench.messages import Form, Reply, Request, as_json, form_of
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.state_text import readings
+from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather

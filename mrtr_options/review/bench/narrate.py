@@ -33,7 +33,7 @@ from mrtr_options.review.bench.history import (
     readable_state,
 )
 from mrtr_options.review.bench.messages import HUNG, Reply, Request, as_json
-from mrtr_options.review.bench.scenario import Change
+from mrtr_options.review.bench.steps import Change
 from mrtr_options.tool.server import TOOL
 
 RowKind = Literal[

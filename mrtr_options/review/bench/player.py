@@ -18,20 +18,7 @@ from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.edits import edit_key, edit_state
 from mrtr_options.review.bench.forgeries import forge, spread_over
 from mrtr_options.review.bench.messages import Method, Reply, Request
-from mrtr_options.review.bench.scenario import (
-    Forge,
-    ListTools,
-    Redeploy,
-    Repeat,
-    Restart,
-    Scenario,
-    Send,
-    Step,
-    Together,
-    Wait,
-    WholeCall,
-    fault_at_effect,
-)
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.sender import (
     MAX_ROUNDS,
     POLL_SECONDS,
@@ -41,7 +28,24 @@ from mrtr_options.review.bench.sender import (
     on_the_wire,
 )
 from mrtr_options.review.bench.signatures import signed_as_told
-from mrtr_options.review.bench.task_steps import ENDED, Create, Look, Status, Stop, Update
+from mrtr_options.review.bench.steps import (
+    ENDED,
+    Create,
+    Forge,
+    ListTools,
+    Look,
+    Redeploy,
+    Repeat,
+    Restart,
+    Send,
+    Status,
+    Step,
+    Stop,
+    Together,
+    Update,
+    Wait,
+    WholeCall,
+)
 from mrtr_options.tool.server import TOOL
 
 LEAVES_SECONDS = 0.6
@@ -105,9 +109,11 @@ class Player(Sender):
                 await self.play_round(
                     self._of_task("tasks/cancel", step.principal), [self._next_instance()]
                 )
+            case _:
+                raise TypeError(f"nobody plays {step}")
 
     async def _take_together(self, together: Together) -> None:
-        await self.instances.arm(next(filter(None, map(fault_at_effect, together.steps)), None))
+        await self.instances.arm(next(filter(None, (step.fault for step in together.steps)), None))
         self._is_armed = True
         async with anyio.create_task_group() as group:
             for step in together.steps:
@@ -160,7 +166,7 @@ class Player(Sender):
 
     def _question_of(self, step: Send) -> Question | None:
         """Return the question that a round answers: of its call, or of the call of its state."""
-        return self._clients[step.altered.state_of or step.call].open.get(step.round)
+        return self._clients[step.state_of or step.call].open.get(step.round)
 
     def _is_left_out(self, step: Send) -> bool:
         client = self._clients[step.call]
@@ -181,7 +187,6 @@ class Player(Sender):
 
     def _request_of(self, step: Send) -> Request:
         """Record the user's answers of a round, and return its request."""
-        altered = step.altered
         asked = self._question_of(step)
         caller = self.scenario.callers[step.call - 1]
         extra: dict[str, UserAnswer] = {
@@ -197,20 +202,20 @@ class Player(Sender):
         said = extra | said if unasked_come_first else said | extra
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
-        if altered.key_edit is not None and asked is not None:
-            keys |= {step.round: edit_key(asked.key, altered.key_edit)}
-        state = altered.state or edit_state(asked.state if asked else None, altered.edit)
+        if step.key_edit is not None and asked is not None:
+            keys |= {step.round: edit_key(asked.key, step.key_edit)}
+        state = step.state or edit_state(asked.state if asked else None, step.edit)
         return Request(
-            altered.location or caller.location,
+            step.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
             state,
-            caller.principal if altered.principal is None else altered.principal,
-            altered.asks and caller.asks,
-            caller.declares if altered.asks else None,
-            tool=altered.tool or TOOL,
-            arguments=altered.arguments,
-            forged=state and altered.edit,
-            takes_tasks=altered.takes_tasks,
+            caller.principal if step.principal is None else step.principal,
+            step.asks and caller.asks,
+            caller.declares if step.asks else None,
+            tool=step.tool or TOOL,
+            arguments=step.arguments,
+            forged=state and step.edit,
+            takes_tasks=step.takes_tasks,
         )
 
     def _instances_for(self, step: Send) -> list[int]:

@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mrtr_options.review.bench.answers import Accept
-from mrtr_options.review.bench.scenario import (
-    FIRST,
-    MISSOURI,
-    UNITS,
-    Change,
-    Redeploy,
-    Send,
-)
 from mrtr_options.review.bench.schedule import Schedule, make_schedule
+from mrtr_options.review.bench.steps import FIRST, MISSOURI, UNITS, Change, Redeploy, Send
 
 # A redeploy: the user's answers differ from what is assumed, and every repeated question is
 # answered.

@@ -23,7 +23,7 @@ import mcp_types as types
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from mrtr_options.review.bench.messages import Form, form_of
-from mrtr_options.review.bench.scenario import Change
+from mrtr_options.review.bench.steps import Change
 from mrtr_options.sdk.questions import Question, request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import DECK, CannotLoad, Option

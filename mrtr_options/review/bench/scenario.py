@@ -1,21 +1,16 @@
 """Scenarios: who calls, where, and what goes wrong.
 
-A scenario has a script of steps, or faults that the default client meets on its way (`driver`).
-Named schedules, drawn cases, attacks and explored sets of faults are all scenarios. A scenario is
-data: it knows no option and no deployment; `run` makes one.
-
-The rounds of a call are named by the question they answer: "first" (none), "place", "units", and
-"consent", which only some redeploys ask for. A step is skipped if its question was never asked, so
-one script serves options that ask less.
+A scenario has a script of steps (`steps`), or faults that the default client meets on its way
+(`driver`). Named schedules, drawn cases, attacks and explored sets of faults are all scenarios. A
+scenario is data: it knows no option and no deployment; `run` makes one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from mrtr_options.review.bench.answers import Accept, Refuse, RoundName, UserAnswer
 from mrtr_options.review.bench.faults import KINDS, Faults, names_of
 from mrtr_options.review.bench.faults.kinds import Kind, Need
 from mrtr_options.review.bench.setup import (
@@ -27,147 +22,8 @@ from mrtr_options.review.bench.setup import (
     Setup,
     Words,
 )
-from mrtr_options.review.bench.task_steps import Stop, TaskStep, Update
+from mrtr_options.review.bench.steps import Change, Redeploy, Send, Step, WholeCall
 from mrtr_options.tool.weather import Destination
-
-# --- changes to the state -----------------------------------------------------------------------
-
-KeyEdit = Literal[
-    "in capitals",
-    "in other case",
-    "a space before it",
-    "a space behind it",
-    "with a prefix",
-    "cut short",
-    "in full width",
-    "an underscore behind it",
-    "behind a slash",
-    "behind a dot",
-    "before a dot",
-    "with an index",
-]
-"""The changes that a client makes to the key of a question, so that no question has that key."""
-
-StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
-"""The changes that a client makes to a state that it was given.
-
-It writes another place into it, if it can be read, or sends the round without a state ("drop").
-"""
-
-
-# --- steps --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Altered:
-    """The differences between a request and the one that its call would send.
-
-    Attributes:
-        location: Another argument than the call's.
-        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
-        tool: Another tool than the weather tool.
-        principal: The caller, if not the call's user.
-        asks: Whether the client declares elicitation on this request.
-        takes_tasks: Whether the client declares the Tasks extension on this request.
-        key_edit: The client's change to the key of its answer.
-        edit: The client's change to the state.
-        state_of: The call whose state it carries, if not its own.
-        state: A state from elsewhere that it carries.
-    """
-
-    location: str | None = None
-    arguments: Any = None
-    tool: str | None = None
-    principal: str | None = None
-    asks: bool = True
-    takes_tasks: bool = False
-    key_edit: KeyEdit | None = None
-    edit: StateEdit | None = None
-    state_of: int | None = None
-    state: str | None = None
-
-
-AS_USUAL = Altered()
-
-
-@dataclass(frozen=True)
-class Send:
-    """One round, sent by a modern client.
-
-    Attributes:
-        round: The name of the round: the question that it answers.
-        answer: The user's answer to that question; None to agree.
-        call: The number of the call, if a client makes several.
-        extra: Answers to questions that were not asked, by key: an answer, or content that is
-            accepted.
-        altered: The differences from the request that the call would send.
-        lost: Whether the response is lost (`messages.LOST`).
-        again: The network delivers the request twice: one after the other, or at once.
-        to: The instance it goes to; None for the next in turn.
-        fault: The fault at an effect of this round: a name in `faults.KINDS`.
-        ends: The side that ends while the request is at work: the client leaves, or the instance
-            dies and another takes its place.
-        only_if: The condition without which the step is left out. "failed": the request before it
-            brought an error or nothing. "asked": the request before it brought this round's
-            question. "room": no earlier step with this condition has been refused.
-    """
-
-    round: RoundName
-    answer: UserAnswer | None = None
-    call: int = 1
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
-    altered: Altered = AS_USUAL
-    lost: bool = False
-    again: Literal["later", "at once"] | None = None
-    to: int | None = None
-    fault: str | None = None
-    ends: Literal["client", "instance"] | None = None
-    only_if: Literal["failed", "asked", "room"] | None = None
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """A second delivery of an earlier request, unchanged, by a slow proxy.
-
-    Attributes:
-        call: The number of the call.
-        back: The number of its request, counted from the latest, which is 1.
-        to: The instance it goes to; None for the next in turn.
-    """
-
-    call: int = 1
-    back: int = 1
-    to: int | None = None
-
-
-@dataclass(frozen=True)
-class Forge:
-    """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
-
-    Attributes:
-        round: The name of the round whose state is forged: the question that it answers.
-        answer: The user's answer to that question; None to agree.
-        call: The number of the call.
-        only: The name of the one state that is made; empty for all.
-        most: The number of states that are sent, spread over all kinds; 0 for all.
-    """
-
-    round: RoundName
-    answer: UserAnswer | None = None
-    call: int = 1
-    only: str = ""
-    most: int = 0
-
-
-@dataclass(frozen=True)
-class ListTools:
-    """A listing of the tools, and of what else the server lists.
-
-    Attributes:
-        principal: The caller.
-    """
-
-    principal: str = "alice"
 
 
 @dataclass(frozen=True)
@@ -187,103 +43,6 @@ class Caller:
     asks: bool = True
     declares: Declares | None = None
     version: str | None = None
-
-
-@dataclass(frozen=True)
-class WholeCall:
-    """A whole call, its questions answered as they come; the only step of a legacy client.
-
-    Attributes:
-        answers: The user's answers that do not agree, by the name of the form's field. A tuple
-            gives successive answers; the last one repeats.
-        call: The number of the call, if a client makes several.
-        lost: Whether the response is lost (`messages.LOST`); of a legacy client only, whose call is
-            one request.
-        asks: Whether the client declares elicitation.
-        leaves: The field of the question at which the client is gone; of a legacy client only.
-        fault: The fault at an effect of the call: a name in `faults.KINDS`.
-        takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is
-            given.
-        waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a
-            legacy client only.
-        thinks: The seconds that its user thinks before each answer, by the instances' clocks; of a
-            legacy client only.
-        session: The name of the session in which it is made, for a client that stays connected; of
-            a legacy client only, and only where the review runs the server.
-    """
-
-    answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
-        default_factory=dict[str, UserAnswer | tuple[UserAnswer, ...]]
-    )
-    call: int = 1
-    lost: bool = False
-    asks: bool = True
-    leaves: str = ""
-    fault: str | None = None
-    takes_tasks: bool = False
-    waits_for: int | None = None
-    thinks: float = 0.0
-    session: str = ""
-
-
-@dataclass(frozen=True)
-class Together:
-    """Rounds of different calls, whole calls, or requests for a task, begun at the same moment.
-
-    A fault at an effect of one of them happens at the first such effect.
-    """
-
-    steps: tuple[Send | WholeCall | Update | Stop, ...]
-
-
-Keys = Literal["same", "rotated", "new"]
-"""The keys of instances that replace others.
-
-They have the same keys, a ring that was rotated (the old key still verifies), or only a new key.
-"""
-
-
-@dataclass(frozen=True)
-class Restart:
-    """The end of every instance, and its replacement by a new one with these keys."""
-
-    keys: Keys = "same"
-
-
-@dataclass(frozen=True)
-class Wait:
-    """The passing of some seconds."""
-
-    seconds: float
-
-
-Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect", "renamed"]
-"""The author's change between two versions; see `redeploys`.
-
-It is the wording of the question about the units, its choices, a question before it, whether
-places are asked for at all, which question comes first, an effect above them, or the names of the
-file and its functions.
-"""
-
-
-@dataclass(frozen=True)
-class Redeploy:
-    """The replacement of instances by others with another version of the file.
-
-    Attributes:
-        change: The version's change; None for the file as it is.
-        only: The one instance that is replaced; None for all.
-    """
-
-    change: Change | None
-    only: int | None = None
-
-
-Step = (
-    Send | WholeCall | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
-)
-
-# --- where, and by whom -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -341,14 +100,13 @@ class Scenario:
     def steps(self) -> Iterator[Step]:
         """The steps of the script, with those that are taken together one by one."""
         for step in self.script:
-            yield from step.steps if isinstance(step, Together) else (step,)
+            yield from step.parts
 
     @property
     def at_effects(self) -> list[Kind]:
         """The faults at effects."""
         found = [fault.kind for fault in self.faults if fault.kind.at]
-        struck = filter(None, map(fault_at_effect, self.steps))
-        return found + [KINDS[name] for name in struck]
+        return found + [KINDS[step.fault] for step in self.steps if step.fault is not None]
 
     @property
     def is_deadly(self) -> bool:
@@ -358,10 +116,7 @@ class Scenario:
     @property
     def takes_tasks(self) -> bool:
         """Return whether its client takes tasks."""
-        return any(
-            isinstance(step, TaskStep) or (isinstance(step, WholeCall) and step.takes_tasks)
-            for step in self.steps
-        )
+        return any("tasks" in step.needs for step in self.steps)
 
     @property
     def changes(self) -> set[Change]:
@@ -388,39 +143,7 @@ class Scenario:
         found: set[Need] = {need for fault in self.faults for need in fault.kind.needs}
         if any(caller.principal != "alice" for caller in self.callers):
             found.add("callers")
-        if self.takes_tasks:
-            found.add("tasks")
-        if self.is_deadly:
-            found.add("crash")
-        for step in self.steps:
-            found |= _needs_of(step)
-        return frozenset(found)
-
-
-def _needs_of(step: Step) -> set[Need]:
-    """Return the abilities of a deployment that a step needs."""
-    found: set[Need] = set()
-    match step:
-        case Restart():
-            found.add("restart")
-        case Redeploy():
-            found.add("versions")
-        case Wait():
-            found.add("time")
-        case Send():
-            if (step.altered.principal or "alice") != "alice":
-                found.add("callers")
-        case _:
-            pass
-    fault = fault_at_effect(step)
-    if fault is not None:
-        found |= KINDS[fault].needs
-    return found
-
-
-def fault_at_effect(step: Step) -> str | None:
-    """Return the name of the fault at an effect of a round or a whole call, if it has one."""
-    return step.fault if isinstance(step, Send | WholeCall) else None
+        return frozenset(found.union(*(step.needs for step in self.steps)))
 
 
 def calling(
@@ -446,11 +169,3 @@ def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False)
     script = (WholeCall(takes_tasks=takes_tasks),)
     why = "One call, nothing goes wrong."
     return Scenario(name, why, Setup(era), (Caller(location),), script=script)
-
-
-FIRST = Send("first")
-PLACE = Send("place")
-UNITS = Send("units")
-DECLINE = Refuse("decline")
-CANCEL = Refuse("cancel")
-MISSOURI = Accept({"place": "Springfield, Missouri"})

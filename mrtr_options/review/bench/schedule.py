@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.scenario import (
-    Caller,
-    Scenario,
-    Step,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Era, Policy, Setup
+from mrtr_options.review.bench.steps import Step
 from mrtr_options.tool.weather import Destination
 
 

@@ -10,24 +10,22 @@ from dataclasses import replace
 
 from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots
 from mrtr_options.review.bench.redeploy_schedules import CHOSEN, REPEATED, redeploy_schedules
-from mrtr_options.review.bench.scenario import (
+from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.schedule import Schedule, make_schedule
+from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
     FIRST,
     MISSOURI,
     PLACE,
     UNITS,
-    Altered,
-    Caller,
     Redeploy,
     Restart,
-    Scenario,
     Send,
     Wait,
     WholeCall,
 )
-from mrtr_options.review.bench.schedule import Schedule, make_schedule
-from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.task_schedules import TASK_SCHEDULES
 
 SCHEDULES: dict[str, Schedule] = {
@@ -254,7 +252,7 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "dropped-state",
             "A client that forgets the state sends the first answer without it.",
-            (FIRST, Send("place", altered=Altered(edit="drop")), UNITS),
+            (FIRST, Send("place", edit="drop"), UNITS),
         ),
         make_schedule(
             "crossed-states",
@@ -262,10 +260,10 @@ SCHEDULES: dict[str, Schedule] = {
             (
                 FIRST,
                 Send("first", call=2),
-                Send("place", altered=Altered(state_of=2)),
-                Send("place", call=2, altered=Altered(state_of=1)),
-                Send("units", altered=Altered(state_of=2)),
-                Send("units", call=2, altered=Altered(state_of=1)),
+                Send("place", state_of=2),
+                Send("place", call=2, state_of=1),
+                Send("units", state_of=2),
+                Send("units", call=2, state_of=1),
             ),
             calls=2,
         ),
@@ -273,37 +271,37 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "tampered",
             "A client changes one character of the state: the state is attacker-controlled input.",
-            (FIRST, Send("place", altered=Altered(edit="changed")), UNITS),
+            (FIRST, Send("place", edit="changed"), UNITS),
         ),
         make_schedule(
             "forged",
             "A client decodes the state, writes another place into it and encodes it again.",
-            (FIRST, PLACE, Send("units", altered=Altered(edit="another place"))),
+            (FIRST, PLACE, Send("units", edit="another place")),
         ),
         make_schedule(
             "truncated",
             "A client cuts the state short (a column too narrow for it).",
-            (FIRST, Send("place", altered=Altered(edit="cut short")), UNITS),
+            (FIRST, Send("place", edit="cut short"), UNITS),
         ),
         make_schedule(
             "garbage",
             "A client makes a state up.",
-            (FIRST, Send("place", altered=Altered(edit="not a state")), UNITS),
+            (FIRST, Send("place", edit="not a state"), UNITS),
         ),
         make_schedule(
             "too-long",
             "A client sends a state of a megabyte, to see what decoding it costs.",
-            (FIRST, Send("place", altered=Altered(edit="too long")), UNITS),
+            (FIRST, Send("place", edit="too long"), UNITS),
         ),
         make_schedule(
             "other-arguments",
             "A client carries the state of one call over to a call with other arguments.",
-            (FIRST, PLACE, Send("units", altered=Altered(location="Portland"))),
+            (FIRST, PLACE, Send("units", location="Portland")),
         ),
         make_schedule(
             "other-principal",
             "A state leaks, and somebody else sends it.",
-            (FIRST, Send("place", altered=Altered(principal="mallory"))),
+            (FIRST, Send("place", principal="mallory")),
         ),
         make_schedule(
             "slow-user",
@@ -354,8 +352,8 @@ SCHEDULES: dict[str, Schedule] = {
             "no-elicitation-tokyo",
             "The client cannot ask its user; the call can do with what it assumes.",
             (
-                Send("first", altered=Altered(asks=False)),
-                Send("units", altered=Altered(asks=False)),
+                Send("first", asks=False),
+                Send("units", asks=False),
             ),
             (WholeCall(asks=False),),
             location="Tokyo",
@@ -364,15 +362,15 @@ SCHEDULES: dict[str, Schedule] = {
             "no-elicitation-springfield",
             "The client cannot ask its user, and the call cannot go on without.",
             (
-                Send("first", altered=Altered(asks=False)),
-                Send("place", altered=Altered(asks=False)),
+                Send("first", asks=False),
+                Send("place", asks=False),
             ),
             (WholeCall(asks=False),),
         ),
         make_schedule(
             "capability-lost",
             "The client stops declaring elicitation half-way (another frontend took over).",
-            (FIRST, Send("place", altered=Altered(asks=False)), UNITS),
+            (FIRST, Send("place", asks=False), UNITS),
         ),
         make_schedule(
             "unknown-place",

@@ -36,8 +36,8 @@ from mrtr_options.review.bench.history import (
     Sent,
 )
 from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario, WholeCall
-from mrtr_options.review.bench.task_steps import Status
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.steps import Change, Keys, Status, WholeCall
 
 RETRIES = 10
 """The most retries of a client after a state-only response, each time at once.

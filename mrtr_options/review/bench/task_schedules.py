@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from mrtr_options.review.bench.answers import Accept
-from mrtr_options.review.bench.scenario import (
+from mrtr_options.review.bench.schedule import make_schedule
+from mrtr_options.review.bench.steps import (
     DECLINE,
+    ENDED,
     MISSOURI,
+    Create,
+    Look,
     Restart,
+    Stop,
     Together,
+    Update,
     Wait,
 )
-from mrtr_options.review.bench.schedule import make_schedule
-from mrtr_options.review.bench.task_steps import ENDED, Create, Look, Stop, Update
 
 # A task: created, its two questions answered, and looked at until it is over.
 _ASKED = Look(("input_required",))

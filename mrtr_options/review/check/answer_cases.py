@@ -7,22 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from mrtr_options.review.bench.answers import Nothing, Roots
-from mrtr_options.review.bench.scenario import (
-    CANCEL,
-    DECLINE,
-    Accept,
-    Altered,
-    Caller,
-    KeyEdit,
-    Refuse,
-    Repeat,
-    Scenario,
-    Send,
-    Step,
-    Together,
-    UserAnswer,
-)
+from mrtr_options.review.bench.answers import Accept, Nothing, Refuse, Roots, UserAnswer
+from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.steps import CANCEL, DECLINE, KeyEdit, Repeat, Send, Step, Together
 from mrtr_options.review.check.calls import (
     CITIES,
     case,
@@ -110,10 +97,8 @@ def near_keys_case() -> Scenario:
         clean = rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
         for step in clean:
             if step.round == name:
-                altered = Altered(key_edit=edit)
-                steps.append(replace(step, altered=altered))
-                declined = replace(step, answer=DECLINE, altered=altered, only_if="asked")
-                steps.append(declined)
+                near = replace(step, key_edit=edit)
+                steps += [near, replace(near, answer=DECLINE, only_if="asked")]
             steps.append(_if_asked(step))
     return case("near-keys", "Answers under keys that are nearly those asked.", who, steps)
 
@@ -273,8 +258,7 @@ def cannot_be_asked_case() -> Scenario:
                 if location == "Springfield" and name == "units":
                     steps.append(Send("place", good["place"], call=number))
                 said = answer or good[name]
-                cannot = Altered(asks=False)
-                steps.append(Send(name, said, call=number, altered=cannot))  # pyright: ignore
+                steps.append(Send(name, said, call=number, asks=False))  # pyright: ignore
     for declares in (None, "empty", "form"):  # others still are asked
         who.append(Caller("Springfield", declares=declares))
         steps += rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
@@ -293,5 +277,5 @@ def declares_tasks_case() -> Scenario:
         clean = rounds(len(who), who[-1], "", "imperial")
         if location == "Portland":
             clean[-1] = replace(clean[-1], answer=DECLINE)
-        steps += [replace(step, altered=Altered(takes_tasks=True)) for step in clean]
+        steps += [replace(step, takes_tasks=True) for step in clean]
     return case("declares-tasks", "The client declares the Tasks extension.", who, steps)

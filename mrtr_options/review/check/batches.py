@@ -19,10 +19,11 @@ from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.driver import MAX_REQUESTS
 from mrtr_options.review.bench.edits import edit_state
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.scenario import CANCEL, DECLINE, Scenario
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.steps import CANCEL, DECLINE
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.calls import in_turn
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.steps import Send, Step
 from mrtr_options.review.check.ages import time_cases
 from mrtr_options.review.check.answer_cases import (
     bad_answers_case,
@@ -116,11 +117,9 @@ def systematic() -> list[Scenario]:
 def for_one_user(case: Scenario) -> Scenario:
     """Return a case for a server that cannot be told the caller: all calls are one user's."""
     callers = tuple(replace(caller, principal="alice") for caller in case.callers)
-    script = tuple(step for step in case.script if not _is_of_another(step))
+    script = tuple(step for step in case.script if not any(map(_is_of_another, step.parts)))
     return replace(case, callers=callers, script=script)
 
 
 def _is_of_another(step: Step) -> bool:
-    if isinstance(step, Together):
-        return any(map(_is_of_another, step.steps))
-    return isinstance(step, Send) and step.altered.principal is not None
+    return isinstance(step, Send) and step.principal is not None

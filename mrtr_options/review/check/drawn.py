@@ -9,18 +9,8 @@ from dataclasses import replace
 from typing import Literal
 
 from mrtr_options.review.bench.answers import Nothing
-from mrtr_options.review.bench.scenario import (
-    CANCEL,
-    DECLINE,
-    Altered,
-    Caller,
-    Repeat,
-    Scenario,
-    Send,
-    Step,
-    Together,
-    Wait,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.steps import CANCEL, DECLINE, Repeat, Send, Step, Together, Wait
 from mrtr_options.review.check.answer_cases import bad_answers
 from mrtr_options.review.check.calls import CITIES, case, choices_of, rounds
 from mrtr_options.review.judge.contract.content import UNITS
@@ -78,7 +68,7 @@ def _life(draw: random.Random, call: int, caller: Caller) -> list[Step]:
         if draw.random() < 0.15:
             step = replace(step, again=draw.choice(("later", "at once")))
         if name != "first" and draw.random() < 0.1:
-            steps.append(replace(step, altered=Altered(principal="mallory")))
+            steps.append(replace(step, principal="mallory"))
         steps.append(step)
         if draw.random() < 0.15:
             steps.append(Repeat(call, draw.randint(1, 2)))

@@ -6,15 +6,8 @@ import itertools
 from dataclasses import replace
 from typing import Literal, get_args
 
-from mrtr_options.review.bench.scenario import (
-    Caller,
-    Keys,
-    Restart,
-    Scenario,
-    Send,
-    Step,
-    Together,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.steps import Keys, Restart, Send, Step, Together
 from mrtr_options.review.check.calls import case, place, rounds, units
 
 

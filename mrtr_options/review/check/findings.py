@@ -16,15 +16,8 @@ from typing import Any, TypeVar
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import History, Received, Sent
-from mrtr_options.review.bench.scenario import (
-    Forge,
-    Repeat,
-    Scenario,
-    Send,
-    Step,
-    Together,
-    WholeCall,
-)
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.steps import Forge, Repeat, Send, Step, Together, WholeCall
 from mrtr_options.review.check.calls import rounds
 from mrtr_options.review.explore.combinations import Play
 from mrtr_options.review.judge.contract import RULES, violations
@@ -309,40 +302,22 @@ def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
 
 def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
     """Return a step with higher numbers of calls, perhaps sent to the first instance."""
-    match step:
-        case Together():
-            some = tuple(_renumbered(each, by, is_alone) for each in step.steps)
-            return replace(step, steps=some)  # pyright: ignore[reportArgumentType]
-        case Send():
-            altered = replace(step.altered, state_of=_shifted(step.altered.state_of, by))
-            to = 0 if is_alone else step.to
-            return replace(step, call=step.call + by, altered=altered, to=to)
-        case Repeat():
-            return replace(step, call=step.call + by, to=0 if is_alone else step.to)
-        case Forge():
-            return replace(step, call=step.call + by)
-        case WholeCall():
-            waits_for = _shifted(step.waits_for, by)
-            return replace(step, call=step.call + by, waits_for=waits_for)
-        case _:
-            return step
-
-
-def _shifted(number: int | None, by: int) -> int | None:
-    """Return a call's number in a script with so many calls before it; None for none."""
-    return None if number is None else number + by
+    if isinstance(step, Together):
+        return Together(tuple(_renumbered(each, by, is_alone) for each in step.steps))
+    numbers = {name: getattr(step, name, None) for name in ("call", "state_of", "waits_for")}
+    changes = {name: number + by for name, number in numbers.items() if number is not None}
+    if is_alone and isinstance(step, Send | Repeat):
+        changes["to"] = 0
+    return replace(step, **changes)
 
 
 def _waits(steps: Sequence[Step]) -> int:
-    """Return how many effects are slow, or wait."""
-    found = 0
-    for step in steps:
-        if isinstance(step, Together):
-            found += min(_waits(step.steps), 1)  # they wait at the same time
-        elif isinstance(step, Send):
-            fault = step.fault or ""
-            found += 1 if fault.startswith(("slow@", "lock@")) else 0
-    return found
+    """Return how many effects are slow, or wait. Effects at the same time count once."""
+    return len([step for step in steps if any(map(_is_slow, step.parts))])
+
+
+def _is_slow(step: Step) -> bool:
+    return (step.fault or "").startswith(("slow@", "lock@"))
 
 
 def _smaller(finding: Finding) -> Iterator[Scenario]:
@@ -361,9 +336,9 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
 def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
     sent = sent_in(finding)
     mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
-    calls = dict.fromkeys(call for step in steps for call in calls_of(step))
+    calls = dict.fromkeys(call for step in steps for call in step.calls)
     others = [call for call in calls if call != mine]
-    alone = [step for step in without(steps, others) if calls_of(step)]
+    alone = [step for step in without(steps, others) if step.calls]
     alone = [step for step in alone if forged is not None or not isinstance(step, Forge)]
     if alone != [*steps]:
         yield alone
@@ -384,8 +359,8 @@ def without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
             if len(some) < 2:
                 yield from some
             else:
-                yield Together(some)  # pyright: ignore[reportArgumentType]
-        elif not {*calls_of(step)} & {*calls}:
+                yield Together(some)
+        elif not {*step.calls} & {*calls}:
             yield step
 
 
@@ -396,20 +371,6 @@ def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
         for end in range(len(whole), 0, -size):
             yield whole[max(end - size, 0) : end]
         size = (size + 1) // 2 if size > 1 else 0
-
-
-def calls_of(step: Step) -> tuple[int, ...]:
-    """Return the calls that a step is about."""
-    match step:
-        case Send():
-            of = step.altered.state_of
-            return (step.call,) if of is None else (step.call, of)
-        case WholeCall() | Repeat() | Forge():
-            return (step.call,)
-        case Together():
-            return tuple(call for each in step.steps for call in calls_of(each))
-        case _:
-            return ()
 
 
 def sent_in(finding: Finding) -> Sent | None:

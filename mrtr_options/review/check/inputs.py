@@ -5,16 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
-from mrtr_options.review.bench.scenario import (
-    Altered,
-    Caller,
-    ListTools,
-    Scenario,
-    Send,
-    Step,
-    WholeCall,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.steps import ListTools, Send, Step, WholeCall
 from mrtr_options.review.check.calls import case, choices_of, in_turn, rounds, units, user_in_turn
 from mrtr_options.review.judge.contract.content import UNITS
 from mrtr_options.tool.weather import REPORTS
@@ -165,17 +158,12 @@ def arguments_case(era: Era) -> Scenario:
     who.append(Caller("Tokyo"))
     last = len(who)
     steps += [ListTools()]
-    steps += [
-        Send("first", call=last, altered=Altered(arguments=arguments))
-        for arguments in BAD_ARGUMENTS
-    ]
-    steps += [
-        Send("first", call=last, altered=Altered(tool=tool)) for tool in ("climate", "Weather", "")
-    ]
+    steps += [Send("first", call=last, arguments=arguments) for arguments in BAD_ARGUMENTS]
+    steps += [Send("first", call=last, tool=tool) for tool in ("climate", "Weather", "")]
     # Also with a state and an answer, which are good.
     steps += [Send("first", call=last)]
     steps += [
-        Send("units", units("metric"), call=last, altered=Altered(arguments=arguments))
+        Send("units", units("metric"), call=last, arguments=arguments)
         for arguments in (..., {}, {"location": "Tokyo", "units": "imperial"}, {"location": 5})
     ]
     steps += [Send("units", units("metric"), call=last)]

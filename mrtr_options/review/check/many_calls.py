@@ -7,18 +7,8 @@ from dataclasses import replace
 from typing import Literal
 
 from mrtr_options.review.bench.answers import Nothing, Roots
-from mrtr_options.review.bench.scenario import (
-    CANCEL,
-    DECLINE,
-    Altered,
-    Caller,
-    ListTools,
-    Repeat,
-    Scenario,
-    Send,
-    Step,
-    Together,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.steps import CANCEL, DECLINE, ListTools, Repeat, Send, Step, Together
 from mrtr_options.review.check.calls import case, in_turn, place, rounds, unit_in_turn, units
 from mrtr_options.review.judge.contract.allowed import ROOM
 
@@ -70,7 +60,7 @@ def mixed_case(instances: Literal[1, 2]) -> Scenario:
         steps += [Send("first", call=one), Send("first", call=other), Send("first", call=third)]
         steps += [Send("place", place("Springfield, Missouri"), call=one)]
         steps += [Send("units", wrong, call=other)]
-        steps += [Send("first", call=other, altered=Altered(arguments={"location": 7}))]
+        steps += [Send("first", call=other, arguments={"location": 7})]
         steps += [Send("place", place("Springfield, Massachusetts"), call=third)]
         steps += [Send("units", units("imperial"), call=one), Repeat(one)]
         steps += [Send("units", units("metric"), call=third), Repeat(third, 2), Repeat(one)]

@@ -7,21 +7,10 @@ from typing import Any
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mrtr_options.review.bench.answers import Roots
-from mrtr_options.review.bench.scenario import (
-    CANCEL,
-    DECLINE,
-    Accept,
-    Caller,
-    Declares,
-    ListTools,
-    Refuse,
-    Scenario,
-    Step,
-    Together,
-    UserAnswer,
-    WholeCall,
-)
+from mrtr_options.review.bench.answers import Accept, Refuse, Roots, UserAnswer
+from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.setup import Declares
+from mrtr_options.review.bench.steps import CANCEL, DECLINE, ListTools, Step, Together, WholeCall
 from mrtr_options.review.check.calls import (
     case,
     choices_of,

@@ -10,17 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mrtr_options.review.bench.scenario import (
-    Forge,
-    Restart,
-    Scenario,
-    Send,
-    Step,
-    Together,
-    Wait,
-    WholeCall,
-)
-from mrtr_options.review.check.findings import calls_of, without
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.steps import Forge, Step
+from mrtr_options.review.check.findings import without
 
 SLOW_SECONDS = 0.12
 """The time from which a request counts as slow; a busy machine takes less for one."""
@@ -86,23 +78,7 @@ class Pace:
 
 def requests_of(script: Sequence[Step]) -> int:
     """Return how many effects, about, the requests of a script have."""
-    return sum(map(_effects_of, script)) if script else 4
-
-
-def _effects_of(step: Step) -> int:
-    match step:
-        case Together():
-            return sum(map(_effects_of, step.steps))
-        case Forge():
-            return step.most or 2 * MOST_FORGED
-        case WholeCall():
-            return 3
-        case Restart() | Wait():
-            return 0
-        case Send():
-            return 1 if step.again is None else 2
-        case _:
-            return 1
+    return sum(step.effects for step in script) if script else 4
 
 
 def part_of(scenario: Scenario) -> Scenario:
@@ -112,7 +88,7 @@ def part_of(scenario: Scenario) -> Scenario:
     """
     if not scenario.script or requests_of(scenario.script) <= MOST_REQUESTS:
         return scenario
-    calls = list(dict.fromkeys(call for step in scenario.script for call in calls_of(step)))
+    calls = list(dict.fromkeys(call for step in scenario.script for call in step.calls))
     steps = list(scenario.script)
     if len(calls) > MOST_CALLS:
         every = math.ceil(len(calls) / MOST_CALLS)
@@ -124,7 +100,7 @@ def part_of(scenario: Scenario) -> Scenario:
     for step in steps:
         if isinstance(step, Forge):
             step = replace(step, most=MOST_FORGED)
-        left -= _effects_of(step)
+        left -= step.effects
         if left < 0:
             break
         some.append(step)

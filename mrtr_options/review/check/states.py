@@ -8,18 +8,8 @@ from typing import Literal, get_args
 from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.edits import in_full_width
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.scenario import (
-    CANCEL,
-    DECLINE,
-    Altered,
-    Caller,
-    Forge,
-    Scenario,
-    Send,
-    StateEdit,
-    Step,
-    Wait,
-)
+from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.steps import CANCEL, DECLINE, Forge, Send, StateEdit, Step, Wait
 from mrtr_options.review.check.calls import case, choices_of, place, rounds, units
 
 
@@ -35,10 +25,10 @@ def bad_states_case() -> Scenario:
             steps.append(Forge(name, answer, call, most=FORGED))
             for edit in get_args(StateEdit):
                 if edit != "drop":
-                    steps.append(Send(name, answer, call=call, altered=Altered(edit=edit)))
+                    steps.append(Send(name, answer, call=call, edit=edit))
             # A genuine one, in other hands and with other arguments.
-            steps.append(Send(name, answer, call=call, altered=Altered(principal="eve")))
-            steps.append(Send(name, answer, call=call, altered=Altered(location="Portland")))
+            steps.append(Send(name, answer, call=call, principal="eve"))
+            steps.append(Send(name, answer, call=call, location="Portland"))
 
     each_answer("place", 1)
     each_answer("units", 3)
@@ -151,9 +141,7 @@ class _Attacks:
         for other in (2, 3, 4):
             self._answer(self.VICTIM, state_of=other)
         self._answer(self.VICTIM, principal="mallory")
-        self.steps.append(
-            Send("units", DECLINE, call=self.VICTIM, altered=Altered(principal="mallory"))
-        )
+        self.steps.append(Send("units", DECLINE, call=self.VICTIM, principal="mallory"))
         for name in ("Alice", "alice ", in_full_width("alice")):
             self._answer(self.VICTIM, principal=name)
         for location in (self.second, *respelled(self.first), "Nairobi", "Atlantis"):
@@ -162,23 +150,15 @@ class _Attacks:
     def send_from_other_callers(self) -> None:
         """Send states from clients that cannot be asked, whose calls end without an answer."""
         call = self.VICTIM
-        self.steps.append(
-            Send("units", Nothing(), call=call, altered=Altered(principal="mallory", asks=False))
-        )
-        self.steps.append(
-            Send("units", Nothing(), call=call, altered=Altered(state="made up", asks=False))
-        )
+        self.steps.append(Send("units", Nothing(), call=call, principal="mallory", asks=False))
+        self.steps.append(Send("units", Nothing(), call=call, state="made up", asks=False))
 
     def send_after_the_answer(self) -> None:
         """Answer the call, and attack its state again."""
         call = self.VICTIM
         self.steps.append(Send("units", self.imperial, call=call))
-        self.steps.append(
-            Send("units", self.imperial, call=call, altered=Altered(principal="mallory"))
-        )
-        self.steps.append(
-            Send("units", self.imperial, call=call, altered=Altered(location="Nairobi"))
-        )
+        self.steps.append(Send("units", self.imperial, call=call, principal="mallory"))
+        self.steps.append(Send("units", self.imperial, call=call, location="Nairobi"))
 
     def send_without_names(self) -> None:
         """Send states of somebody without a name, and of somebody with an empty one."""
@@ -186,19 +166,13 @@ class _Attacks:
         empty = self.EMPTY_NAME
         self._ask_last(nameless)
         self._ask_last(empty)
-        self.steps.append(
-            Send("units", self.imperial, call=nameless, altered=Altered(state_of=self.VICTIM))
-        )
-        self.steps.append(
-            Send("units", self.imperial, call=empty, altered=Altered(state_of=self.VICTIM))
-        )
+        self.steps.append(Send("units", self.imperial, call=nameless, state_of=self.VICTIM))
+        self.steps.append(Send("units", self.imperial, call=empty, state_of=self.VICTIM))
         self._answer(nameless, state_of=empty)
         self._answer(empty, state_of=nameless)
         self._answer(empty)
         self._answer(nameless, principal="alice")
-        self.steps.append(
-            Send("units", DECLINE, call=nameless, altered=Altered(principal="mallory"))
-        )
+        self.steps.append(Send("units", DECLINE, call=nameless, principal="mallory"))
         for name in ("None", "null", "anonymous"):
             self._answer(nameless, principal=name)
         self._answer(nameless)
@@ -246,7 +220,9 @@ class _Attacks:
             "units",
             self.metric,
             call=call,
-            altered=Altered(state_of=state_of, principal=principal, location=location),
+            state_of=state_of,
+            principal=principal,
+            location=location,
         )
         self.steps.append(step)
 
@@ -272,8 +248,7 @@ def elsewhere(history: History) -> Scenario | None:
         for step in later:
             answer = place(choices[-1]) if step.round == "place" else units("imperial")
             if step.round == names[0]:
-                altered = replace(step.altered, state=reply.state)
-                steps.append(replace(step, answer=answer, altered=altered))
+                steps.append(replace(step, answer=answer, state=reply.state))
             steps.append(step)
     if not who:
         return None

@@ -17,8 +17,9 @@ from mrtr_options.review.bench.faults.before import CHANGE
 from mrtr_options.review.bench.faults.kinds import PHASES, Kind, Situation
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers, why_not
-from mrtr_options.review.bench.scenario import Change, Scenario
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.setup import Setup
+from mrtr_options.review.bench.steps import Change
 from mrtr_options.review.bench.subjects import Subject
 
 OWN_LEDGER = "this file writes to the ledger by itself; try it with check"

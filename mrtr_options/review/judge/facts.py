@@ -32,8 +32,7 @@ from mrtr_options.review.bench.history import (
     readable_state,
 )
 from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply, Request
-from mrtr_options.review.bench.scenario import Change
-from mrtr_options.review.bench.task_steps import ENDED
+from mrtr_options.review.bench.steps import ENDED, Change
 from mrtr_options.review.judge.anomalies import shown_in
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.observation import Fate, Observation, Outcome

@@ -15,12 +15,12 @@ from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedule import Schedule
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.steps import Together
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.bench.task_steps import Update
 from mrtr_options.review.judge.guarantees import (
     find_broken,
     guaranteed,
@@ -166,17 +166,7 @@ def _depends_on_timing(scenario: Scenario) -> bool:
         return True
     if scenario.setup.era != "modern":
         return False
-    return any(_is_at_once(step) for step in scenario.script)
-
-
-def _is_at_once(step: Step) -> bool:
-    match step:
-        case Send():
-            return step.again == "at once"
-        case Update():
-            return step.again == "at once"
-        case _:
-            return isinstance(step, Together)
+    return any(step.again == "at once" or isinstance(step, Together) for step in scenario.script)
 
 
 # --- judging -----------------------------------------------------------------------------------

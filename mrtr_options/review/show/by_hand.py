@@ -20,8 +20,9 @@ from mrtr_options.review.bench.history import Asked, Event, History, Received
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Caller, Scenario, WholeCall
+from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Era, Setup
+from mrtr_options.review.bench.steps import WholeCall
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.show.transcript import Transcript, end_of
 from mrtr_options.terminal import console

@@ -24,7 +24,8 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.history import Effect, Recording
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool import weather

@@ -37,9 +37,10 @@ from mrtr_options.review.bench.history import Crashed, Elapsed
 from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.sessions import Session
 from mrtr_options.review.bench.starting import end, start_server
+from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.sdk.serving import PATH

@@ -43,9 +43,10 @@ from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
 from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Declares
+from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.review.bench.watch import (
     Watch,

@@ -41,9 +41,10 @@ from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import LOST, Reply, Request
-from mrtr_options.review.bench.scenario import Keys, Scenario
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.starting import START_SECONDS, context, end, start_server
+from mrtr_options.review.bench.steps import Keys
 from mrtr_options.review.bench.subjects import (
     ROUND_SECONDS,
     WAIT_SECONDS,

@@ -18,8 +18,8 @@ import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Effect, Elapsed, History, Received, Reply, Sent
 from mrtr_options.review.bench.messages import HUNG
 from mrtr_options.review.bench.narrate import describe_reply, quoted
-from mrtr_options.review.bench.scenario import Scenario, Send, Step, Update
-from mrtr_options.review.bench.task_steps import ENDED, Create, Status
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.steps import ENDED, Status
 from mrtr_options.review.judge.contract.content import UNITS, Name, interpret, places_meant
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
@@ -46,18 +46,7 @@ def _is_disturbed(scenario: Scenario) -> bool:
     """Return whether anything happens but requests and time."""
     if scenario.faults or scenario.needs - {"tasks", "callers", "time"}:
         return True
-    return any(map(_is_struck, scenario.steps))
-
-
-def _is_struck(step: Step) -> bool:
-    """Return whether a response is lost, or a fault happens at an effect."""
-    match step:
-        case Send():
-            return step.lost or step.fault is not None
-        case Create() | Update():
-            return step.lost or step.fault is not None
-        case _:
-            return False
+    return any(step.lost or step.fault is not None for step in scenario.steps)
 
 
 @dataclass

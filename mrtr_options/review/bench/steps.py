@@ -1,0 +1,407 @@
+"""The steps of a script: what a client sends, one after the other, and what happens between.
+
+A step is data, since a script is not only played (`player`). A review asks beforehand what a
+deployment needs for it, leaves steps out to find the smallest script that shows a finding, and
+counts what it costs.
+
+The rounds of a call are named by the question they answer: "first" (none), "place", "units", and
+"consent", which only some redeploys ask for. A step is skipped if its question was never asked, so
+one script serves options that ask less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mrtr_options.review.bench.answers import Accept, Refuse, RoundName, UserAnswer
+from mrtr_options.review.bench.faults import KINDS
+from mrtr_options.review.bench.faults.kinds import Need
+
+# --- changes to the state -----------------------------------------------------------------------
+
+KeyEdit = Literal[
+    "in capitals",
+    "in other case",
+    "a space before it",
+    "a space behind it",
+    "with a prefix",
+    "cut short",
+    "in full width",
+    "an underscore behind it",
+    "behind a slash",
+    "behind a dot",
+    "before a dot",
+    "with an index",
+]
+"""The changes that a client makes to the key of a question, so that no question has that key."""
+
+StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
+"""The changes that a client makes to a state that it was given.
+
+It writes another place into it, if it can be read, or sends the round without a state ("drop").
+"""
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a script.
+
+    Attributes:
+        lost: Whether the response is lost (`messages.LOST`).
+        again: The network delivers the request twice: one after the other, or at once.
+        fault: The fault at an effect of the request: a name in `faults.KINDS`.
+    """
+
+    lost: bool = False
+    again: Literal["later", "at once"] | None = None
+    fault: str | None = None
+
+    @property
+    def parts(self) -> tuple[Step, ...]:
+        """The steps of which it consists."""
+        return (self,)
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        """The numbers of the calls that it is about."""
+        return ()
+
+    @property
+    def effects(self) -> int:
+        """The number of effects, about, that its requests have."""
+        return 1
+
+    @property
+    def needs(self) -> set[Need]:
+        """The abilities of a deployment that it needs."""
+        return set() if self.fault is None else {*KINDS[self.fault].needs}
+
+
+@dataclass(frozen=True)
+class Send(Step):
+    """One round, sent by a modern client.
+
+    Attributes:
+        round: The name of the round: the question that it answers.
+        answer: The user's answer to that question; None to agree.
+        call: The number of the call, if a client makes several.
+        extra: Answers to questions that were not asked, by key: an answer, or content that is
+            accepted.
+        to: The instance it goes to; None for the next in turn.
+        ends: The side that ends while the request is at work: the client leaves, or the instance
+            dies and another takes its place.
+        only_if: The condition without which the step is left out. "failed": the request before it
+            brought an error or nothing. "asked": the request before it brought this round's
+            question. "room": no earlier step with this condition has been refused.
+        location: Another argument than the call's.
+        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
+        tool: Another tool than the weather tool.
+        principal: The caller, if not the call's user.
+        asks: Whether the client declares elicitation on this request.
+        takes_tasks: Whether the client declares the Tasks extension on this request.
+        key_edit: The client's change to the key of its answer.
+        edit: The client's change to the state.
+        state_of: The call whose state it carries, if not its own.
+        state: A state from elsewhere that it carries.
+    """
+
+    round: RoundName
+    answer: UserAnswer | None = None
+    call: int = 1
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    to: int | None = None
+    ends: Literal["client", "instance"] | None = None
+    only_if: Literal["failed", "asked", "room"] | None = None
+    location: str | None = None
+    arguments: Any = None
+    tool: str | None = None
+    principal: str | None = None
+    asks: bool = True
+    takes_tasks: bool = False
+    key_edit: KeyEdit | None = None
+    edit: StateEdit | None = None
+    state_of: int | None = None
+    state: str | None = None
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        return (self.call,) if self.state_of is None else (self.call, self.state_of)
+
+    @property
+    def effects(self) -> int:
+        return 1 if self.again is None else 2
+
+    @property
+    def needs(self) -> set[Need]:
+        found = super().needs
+        if self.ends == "instance":
+            found.add("crash")
+        if (self.principal or "alice") != "alice":
+            found.add("callers")
+        return found
+
+
+@dataclass(frozen=True)
+class Repeat(Step):
+    """A second delivery of an earlier request, unchanged, by a slow proxy.
+
+    Attributes:
+        call: The number of the call.
+        back: The number of its request, counted from the latest, which is 1.
+        to: The instance it goes to; None for the next in turn.
+    """
+
+    call: int = 1
+    back: int = 1
+    to: int | None = None
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        return (self.call,)
+
+
+MANY_FORGED = 20
+"""The number of forged states that counts for all of them."""
+
+
+@dataclass(frozen=True)
+class Forge(Step):
+    """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
+
+    Attributes:
+        round: The name of the round whose state is forged: the question that it answers.
+        answer: The user's answer to that question; None to agree.
+        call: The number of the call.
+        only: The name of the one state that is made; empty for all.
+        most: The number of states that are sent, spread over all kinds; 0 for all.
+    """
+
+    round: RoundName
+    answer: UserAnswer | None = None
+    call: int = 1
+    only: str = ""
+    most: int = 0
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        return (self.call,)
+
+    @property
+    def effects(self) -> int:
+        return self.most or MANY_FORGED
+
+
+@dataclass(frozen=True)
+class ListTools(Step):
+    """A listing of the tools, and of what else the server lists.
+
+    Attributes:
+        principal: The caller.
+    """
+
+    principal: str = "alice"
+
+
+@dataclass(frozen=True)
+class WholeCall(Step):
+    """A whole call, its questions answered as they come; the only step of a legacy client.
+
+    Attributes:
+        answers: The user's answers that do not agree, by the name of the form's field. A tuple
+            gives successive answers; the last one repeats.
+        call: The number of the call, if a client makes several.
+        asks: Whether the client declares elicitation.
+        leaves: The field of the question at which the client is gone; of a legacy client only.
+        takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is
+            given.
+        waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a
+            legacy client only.
+        thinks: The seconds that its user thinks before each answer, by the instances' clocks; of a
+            legacy client only.
+        session: The name of the session in which it is made, for a client that stays connected; of
+            a legacy client only, and only where the review runs the server.
+    """
+
+    answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
+        default_factory=dict[str, UserAnswer | tuple[UserAnswer, ...]]
+    )
+    call: int = 1
+    asks: bool = True
+    leaves: str = ""
+    takes_tasks: bool = False
+    waits_for: int | None = None
+    thinks: float = 0.0
+    session: str = ""
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        return (self.call,)
+
+    @property
+    def effects(self) -> int:
+        return 3
+
+    @property
+    def needs(self) -> set[Need]:
+        return {"tasks", *super().needs} if self.takes_tasks else super().needs
+
+
+@dataclass(frozen=True)
+class Together(Step):
+    """Rounds of different calls, whole calls, or requests for a task, begun at the same moment.
+
+    A fault at an effect of one of them happens at the first such effect.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def parts(self) -> tuple[Step, ...]:
+        return self.steps
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        return tuple(call for step in self.steps for call in step.calls)
+
+    @property
+    def effects(self) -> int:
+        return sum(step.effects for step in self.steps)
+
+
+Keys = Literal["same", "rotated", "new"]
+"""The keys of instances that replace others.
+
+They have the same keys, a ring that was rotated (the old key still verifies), or only a new key.
+"""
+
+
+@dataclass(frozen=True)
+class Restart(Step):
+    """The end of every instance, and its replacement by a new one with these keys."""
+
+    keys: Keys = "same"
+
+    @property
+    def effects(self) -> int:
+        return 0
+
+    @property
+    def needs(self) -> set[Need]:
+        return {"restart"}
+
+
+@dataclass(frozen=True)
+class Wait(Step):
+    """The passing of some seconds."""
+
+    seconds: float
+
+    @property
+    def effects(self) -> int:
+        return 0
+
+    @property
+    def needs(self) -> set[Need]:
+        return {"time"}
+
+
+Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect", "renamed"]
+"""The author's change between two versions; see `redeploys`.
+
+It is the wording of the question about the units, its choices, a question before it, whether
+places are asked for at all, which question comes first, an effect above them, or the names of the
+file and its functions.
+"""
+
+
+@dataclass(frozen=True)
+class Redeploy(Step):
+    """The replacement of instances by others with another version of the file.
+
+    Attributes:
+        change: The version's change; None for the file as it is.
+        only: The one instance that is replaced; None for all.
+    """
+
+    change: Change | None
+    only: int | None = None
+
+    @property
+    def needs(self) -> set[Need]:
+        return {"versions"}
+
+
+# --- of a client that takes tasks (SEP-2663) -----------------------------------------------------
+
+Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
+ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
+
+
+class TaskStep(Step):
+    """A step of a client that takes tasks."""
+
+    @property
+    def needs(self) -> set[Need]:
+        return {"tasks", *super().needs}
+
+
+@dataclass(frozen=True)
+class Create(TaskStep):
+    """A call of the tool that returns a task.
+
+    Attributes:
+        asks: Whether the client declares elicitation.
+    """
+
+    asks: bool = True
+
+
+@dataclass(frozen=True)
+class Look(TaskStep):
+    """`tasks/get`, repeated until the task has a status.
+
+    Attributes:
+        until: The statuses that end it; with none, one request is sent.
+        principal: The caller.
+        takes_tasks: Whether this request declares the extension.
+        guessed: Whether the id was never handed out.
+    """
+
+    until: tuple[Status, ...] = ()
+    principal: str = "alice"
+    takes_tasks: bool = True
+    guessed: bool = False
+
+
+@dataclass(frozen=True)
+class Update(TaskStep):
+    """`tasks/update`, with the client's answers.
+
+    Attributes:
+        answers: The user's answers, by the question's name; None to agree to every open question.
+        extra: Answers to questions that were not asked, by key; each accepted with this content.
+        principal: The caller.
+    """
+
+    answers: dict[RoundName, UserAnswer] | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    principal: str = "alice"
+
+
+@dataclass(frozen=True)
+class Stop(TaskStep):
+    """`tasks/cancel`, sent by this principal."""
+
+    principal: str = "alice"
+
+
+FIRST = Send("first")
+PLACE = Send("place")
+UNITS = Send("units")
+DECLINE = Refuse("decline")
+CANCEL = Refuse("cancel")
+MISSOURI = Accept({"place": "Springfield, Missouri"})
