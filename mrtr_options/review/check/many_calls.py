@@ -6,9 +6,18 @@ import itertools
 from dataclasses import replace
 from typing import Literal
 
-from mrtr_options.review.bench.answers import Nothing, Roots
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.steps import CANCEL, DECLINE, ListTools, Repeat, Send, Step, Together
+from mrtr_options.review.bench.steps import (
+    CANCEL,
+    DECLINE,
+    ListTools,
+    Nothing,
+    Repeat,
+    Roots,
+    Send,
+    Step,
+    Together,
+)
 from mrtr_options.review.check.calls import case, in_turn, place, rounds, unit_in_turn, units
 from mrtr_options.review.judge.contract.allowed import ROOM
 
@@ -133,7 +142,7 @@ def astray_case() -> Scenario:
     who.append(Caller("Tokyo"))
     steps.append(Send("first", call=len(who), to=1))
     for edit in ("changed", "cut short"):
-        steps.append(Send("units", call=len(who), altered=Altered(edit=edit), to=1))
+        steps.append(Send("units", call=len(who), edit=edit, to=1))
     why = "Calls with equal arguments go on at the instance that did not ask."
     return case("astray", why, who, steps, instances=2)
 
