@@ -9,8 +9,7 @@ from itertools import product
 from typing import Any
 
 from documents import candidates
-from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.faults.words import in_words
+from mrtr_options.review.bench.faults import in_words, parse
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.summary import Row

@@ -27,8 +27,8 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.observation import Observation
+from mrtr_options.review.show.runs import end_of
 from mrtr_options.review.show.svg import svg
-from mrtr_options.review.show.transcript import end_of
 from mrtr_options.terminal import markdown
 from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.notation import list_in_text

@@ -18,8 +18,7 @@ import anyio
 from documents import ROOT, explored, findings
 from model.drawing import GuardGraph
 from mrtr_options.review.bench.deployments import Offered, offered
-from mrtr_options.review.bench.faults import PLAYABLE, parse
-from mrtr_options.review.bench.faults.words import in_words
+from mrtr_options.review.bench.faults import PLAYABLE, in_words, parse
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import Era, Policy

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from mrtr_options.review.bench import temporal as real_temporal
-from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.setup import ERAS
 from mrtr_options.review.bench.subjects import all_subjects
 from mrtr_options.review.judge import grid

@@ -13,7 +13,8 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.review.bench.client import MODES, agreeable
+from mrtr_options.demo.call import agreeable
+from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.testing import served
 from mrtr_options.tool.catalogue import load, option_named

@@ -21,8 +21,7 @@ from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
 from documents.tables import compare_redeploys
 from mrtr_options.demo.diff import written
-from mrtr_options.review.bench.faults import EXPLORED, Faults, parse
-from mrtr_options.review.bench.faults.words import in_words
+from mrtr_options.review.bench.faults import EXPLORED, Faults, in_words, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject

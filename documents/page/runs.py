@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from documents.page.stories import Story, Watched, story
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.faults import Faults, parse
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import explore
 from mrtr_options.review.explore.pool import do_task, pool

@@ -93,7 +93,7 @@ async def agreeable(form: Form) -> types.ElicitResult:
     """Answer each field of a form with a preferred choice, or else with its first one."""
     content: dict[str, Any] = {}
     for name, schema in form.requested_schema["properties"].items():
-        choices: list[str] = schema["enum"]
+        choices: list[str] = schema.get("enum") or [schema["const"]]
         preferred = [choice for choice in choices if choice in PREFERRED]
         content[name] = (preferred or choices)[0]
     return types.ElicitResult(action="accept", content=content)

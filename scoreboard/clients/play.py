@@ -18,9 +18,9 @@ from typing import Any, Literal
 import anyio
 from pydantic import BaseModel
 
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.ledger_file import effects_after
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather

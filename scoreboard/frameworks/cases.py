@@ -11,13 +11,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from mrtr_options.review.bench.answers import Accept, Nothing
 from mrtr_options.review.bench.history import Effect, Event, Received
 from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.sender import on_the_wire
-from mrtr_options.review.bench.steps import FIRST, MISSOURI, Redeploy, Restart, Send, Step
+from mrtr_options.review.bench.steps import (
+    FIRST,
+    MISSOURI,
+    Accept,
+    Nothing,
+    Redeploy,
+    Restart,
+    Send,
+    Step,
+)
 from mrtr_options.tool.weather import Effect as Bill
 
 IMPERIAL = Accept({"units": "imperial"})

@@ -21,13 +21,12 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.review.bench.deployments import Instances
+from mrtr_options.review.bench.deployments import Instances, scratch
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.history import Crashed, Effect, Received, Sent
 from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.steps import Change, Keys, Restart
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather

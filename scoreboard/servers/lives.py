@@ -13,12 +13,11 @@ from dataclasses import replace
 import anyio
 import httpx2
 
-from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.client import connections, exchange_at
-from mrtr_options.review.bench.deployments import HANG_SECONDS, quiet_servers
+from mrtr_options.review.bench.deployments import HANG_SECONDS, quiet_servers, scratch
 from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.player import on_the_wire
-from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.steps import Accept
 from mrtr_options.review.check.calls import units
 from scoreboard.servers.peers import Peer, Variant, running
 from scoreboard.servers.play import Life

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.faults.words import in_words
+from mrtr_options.review.bench.faults import in_words, parse
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES

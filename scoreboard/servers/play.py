@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 import anyio
 from pydantic import BaseModel
 
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.narrate import CLIENT, narrate
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Fleet, Policy
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.story import story

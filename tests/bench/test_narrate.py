@@ -2,7 +2,7 @@
 
 import pytest
 
-from mrtr_options.review.bench.client import agreeable
+from mrtr_options.demo.call import agreeable
 from mrtr_options.review.bench.history import Event, History, Received, Sent
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.narrate import narrate

@@ -9,12 +9,11 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench import redeploys
-from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.messages import form_of
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.steps import FIRST, Change, Redeploy, Send, Step
+from mrtr_options.review.bench.steps import FIRST, Accept, Change, Redeploy, Send, Step
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import not_tried
 from mrtr_options.review.judge import grid

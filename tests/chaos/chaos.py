@@ -19,9 +19,9 @@ from random import Random
 
 import anyio
 
-from mrtr_options.review.bench import subjects, temporal
+from mrtr_options.review.bench import temporal, wrappers
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
@@ -40,7 +40,7 @@ PROCESSES = 3
 CLIENTS = 16
 WAIT_SECONDS = 10.0
 """The time a guarded round waits for another delivery of itself; the guard's own default."""
-ROUND_SECONDS = subjects.ROUND_SECONDS
+ROUND_SECONDS = wrappers.ROUND_SECONDS
 """The time a guarded round may take."""
 CALM_SECONDS = (0.0, 4.0)
 """The shortest and longest calm between two disasters."""

@@ -9,14 +9,13 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.edits import edit_state
 from mrtr_options.review.bench.history import Event, Received
 from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.steps import FIRST, PLACE, UNITS, Send, Step, Wait
+from mrtr_options.review.bench.steps import FIRST, PLACE, UNITS, Nothing, Send, Step, Wait
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.drawn import at_random

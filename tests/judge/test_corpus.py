@@ -13,13 +13,13 @@ from typing import Any, Literal
 import anyio
 import pytest
 
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.redeploys import patched
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic

@@ -9,13 +9,12 @@ import anyio
 import pytest
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR
 
-from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.history import Received, Sent
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Setup
-from mrtr_options.review.bench.steps import WholeCall
+from mrtr_options.review.bench.steps import Accept, WholeCall
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge.contract import violations

@@ -42,10 +42,11 @@ from model.world import (
     TOO_OLD,
 )
 from model.world import Request as ModelRequest
-from mrtr_options.review.bench.answers import AGREE
-from mrtr_options.review.bench.client import MODES, PRINCIPAL, agreeable, principal_of
+from mrtr_options.demo.call import agreeable
+from mrtr_options.review.bench.client import MODES, PRINCIPAL, principal_of
 from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.bench.redeploys import source
+from mrtr_options.review.bench.steps import AGREE
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use.reservations import Claim

@@ -18,12 +18,11 @@ from shutil import copyfile
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mrtr_options.review.bench.deployments import environment
+from mrtr_options.review.bench.deployments import environment, scratch
 from mrtr_options.review.bench.faults import Faults, parse
 from mrtr_options.review.bench.redeploys import CannotPatch, next_versions_of, patched
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.judge import guarantees
 from mrtr_options.review.judge.facts import anomalies_in

@@ -26,15 +26,16 @@ from mcp.client.session import ClientRequestContext, ClientSession, ElicitationF
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 
-from mrtr_options.review.bench.answers import AGREE
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request, as_json
 from mrtr_options.review.bench.setup import Declares, Era
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.handler import first_error
-from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import TOOL, Context
 
 MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The name of the Tasks extension (SEP-2663)."""
 
 PRINCIPAL = "mrtr-options/principal"
 """The `_meta` entry that names the caller, under review."""
@@ -50,15 +51,6 @@ MAX_PAGES = 100
 
 Answerer = Callable[[types.ElicitRequestFormParams], Awaitable[types.ElicitResult]]
 """A user: fills in a form, or declines or cancels it."""
-
-
-async def agreeable(form: types.ElicitRequestFormParams) -> types.ElicitResult:
-    """Answer every form; the weather tool's forms as in `AGREE`."""
-    content: dict[str, Any] = {}
-    for name, schema in form.requested_schema["properties"].items():
-        choices = schema.get("enum", ["yes"])
-        content[name] = AGREE[name] if AGREE.get(name) in choices else choices[0]
-    return types.ElicitResult(action="accept", content=content)
 
 
 def principal_of(ctx: Context) -> str | None:
@@ -154,7 +146,7 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
         elicitation_callback=user or _unused,
         logging_callback=note_log,
         message_handler=note,
-        extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
+        extensions=[advertise(TASKS)] if like.takes_tasks else [],
     )
     client.like = like
     client.notified = notified

@@ -16,15 +16,13 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options.demo.call import converse
-from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.faults.kinds import BACK_OFF_SECONDS, Sending, Version, nest
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.sender import Sender, on_the_wire
-from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.bench.steps import WholeCall
+from mrtr_options.review.bench.setup import Era, rounds_of
+from mrtr_options.review.bench.steps import AGREE, Accept, WholeCall
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.tool import weather
 
 MAX_REQUESTS = 20
 """The most requests that a client sends for one call before it counts as stuck."""
@@ -48,11 +46,6 @@ REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
 def in_other_words(location: str) -> str:
     """Return a location as a model may write it the second time: the tool reads the same place."""
     return f"{location.lower()} "
-
-
-def rounds_of(location: str) -> int:
-    """Return how many rounds a call takes in which nothing goes wrong."""
-    return 2 if weather.only_place(location) else 3
 
 
 class Driver:

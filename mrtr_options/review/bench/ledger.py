@@ -16,6 +16,19 @@ from mrtr_options.tool import weather
 DESTINATION_IS_DOWN = "the destination is down"
 """The error of an effect that fails."""
 
+PROCESS_ENDS = "the process ends"
+CLIENT_LEAVES = "the client leaves"
+"""The texts with which a ledger's file refuses an effect after the one that a fault struck at."""
+
+MADE_TO_FAIL = (
+    DESTINATION_IS_DOWN,
+    "user-defined function raised exception",
+    "database is locked",
+    PROCESS_ENDS,
+    CLIENT_LEAVES,
+)
+"""The texts of the database's errors when it makes an effect fail."""
+
 
 class FaultyLedger:
     """A ledger at which the armed faults happen. A deployment says what they do to its instance.

@@ -20,13 +20,9 @@ from mcp_types import INVALID_PARAMS
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Effect, Failed, Recording
-from mrtr_options.review.bench.ledger import DESTINATION_IS_DOWN
+from mrtr_options.review.bench.ledger import CLIENT_LEAVES, DESTINATION_IS_DOWN, PROCESS_ENDS
 from mrtr_options.review.bench.messages import Reply
 from mrtr_options.tool import weather
-
-PROCESS_ENDS = "the process ends"
-CLIENT_LEAVES = "the client leaves"
-"""The texts with which a ledger's file refuses an effect after the one that a fault struck at."""
 
 _FAILS = "mrtr_down"
 _ABSORBS = "mrtr_keyed"
@@ -44,15 +40,6 @@ process if they are `DIES`. If they are `UNSURE`, the transaction is committed a
 
 DIES = -1.0
 UNSURE = -2.0
-
-MADE_TO_FAIL = (
-    DESTINATION_IS_DOWN,
-    "user-defined function raised exception",
-    "database is locked",
-    PROCESS_ENDS,
-    CLIENT_LEAVES,
-)
-"""The texts of the database's errors when it makes an effect fail."""
 
 BUSY_SECONDS = 30.0
 """The time for which the bench waits while a server writes to the ledger's file."""

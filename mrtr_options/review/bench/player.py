@@ -12,7 +12,6 @@ import anyio
 import mcp_types as types
 
 from mrtr_options.demo.call import converse
-from mrtr_options.review.bench.answers import Accept, Nothing, UserAnswer
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.edits import edit_key, edit_state
@@ -30,10 +29,12 @@ from mrtr_options.review.bench.sender import (
 from mrtr_options.review.bench.signatures import signed_as_told
 from mrtr_options.review.bench.steps import (
     ENDED,
+    Accept,
     Create,
     Forge,
     ListTools,
     Look,
+    Nothing,
     Redeploy,
     Repeat,
     Restart,
@@ -43,6 +44,7 @@ from mrtr_options.review.bench.steps import (
     Stop,
     Together,
     Update,
+    UserAnswer,
     Wait,
     WholeCall,
 )

@@ -9,15 +9,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.client import Answerer
-from mrtr_options.review.bench.deployments import HANG_SECONDS, Deployment
+from mrtr_options.review.bench.deployments import HANG_SECONDS, Deployment, scratch
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.driver import Driver
 from mrtr_options.review.bench.history import Attempt, Event, History
 from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import DURABLE
 
@@ -115,6 +113,8 @@ async def in_memory(
     with scratch() as folder:
         async with AsyncExitStack() as held:
             if True in engines:
+                from mrtr_options.review.bench import temporal  # needs the extra
+
                 names[True] = held.enter_context(temporal.running(folder)).apart
             if False in engines:
                 from mrtr_options.sdk.durable.embedded import process  # needs the extra

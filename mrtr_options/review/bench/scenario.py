@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mrtr_options.review.bench.faults import KINDS, Faults, names_of
+from mrtr_options.review.bench.faults import KINDS, Faults, names_of, parse
 from mrtr_options.review.bench.faults.kinds import Kind, Need
 from mrtr_options.review.bench.setup import (
     DEFAULT_SETUP,
@@ -169,3 +169,70 @@ def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False)
     script = (WholeCall(takes_tasks=takes_tasks),)
     why = "One call, nothing goes wrong."
     return Scenario(name, why, Setup(era), (Caller(location),), script=script)
+
+
+# --- named schedules ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule: the scenario for each era that it applies to.
+
+    Attributes:
+        name: Its slug.
+        why: A sentence on what it models, and why it happens in practice.
+        modern, legacy: The scenario on two instances; None if it does not apply.
+    """
+
+    name: str
+    why: str
+    modern: Scenario | None
+    legacy: Scenario | None
+
+    def of(self, era: Era) -> Scenario | None:
+        """Return the scenario for an era."""
+        return self.modern if era == "modern" else self.legacy
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario for the newest era that it applies to."""
+        found = self.modern or self.legacy
+        assert found is not None
+        return found
+
+
+def make_schedule(
+    name: str,
+    why: str,
+    modern: str | tuple[Step, ...] = (),
+    legacy: tuple[Step, ...] = (),
+    *,
+    location: str = "Springfield",
+    calls: int = 1,
+    policy: Policy = "resends",
+    sticky: bool = False,
+    destination: Destination = "ignores keys",
+) -> Schedule:
+    """Make a schedule; see `Schedule` and `Setup`.
+
+    Args:
+        name: See `Schedule`.
+        why: See `Schedule`.
+        modern: The faults that the default client meets, as `faults.parse` takes them, or a script.
+        legacy: The script for a legacy client.
+        location: The tool's argument.
+        calls: The number of calls of the tool that the user means to make.
+        policy: See `Setup`.
+        sticky: Whether a round goes to the instance that handed out its state.
+        destination: See `Setup`.
+    """
+    callers = calls * (Caller(location),)
+    setup = Setup("modern", "sticky" if sticky else "free", policy, destination)
+    new = old = None
+    if isinstance(modern, str):
+        new = Scenario(name, why, setup, callers, faults=parse(modern))
+    elif modern:
+        new = Scenario(name, why, setup, callers, script=modern)
+    if legacy:
+        old = Scenario(name, why, replace(setup, era="legacy"), callers, script=legacy)
+    return Schedule(name, why, new, old)

@@ -8,25 +8,71 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots
-from mrtr_options.review.bench.redeploy_schedules import CHOSEN, REPEATED, redeploy_schedules
-from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.schedule import Schedule, make_schedule
+from mrtr_options.review.bench.scenario import Caller, Scenario, Schedule, make_schedule
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.steps import (
+    AGREE,
     CANCEL,
     DECLINE,
     FIRST,
     MISSOURI,
     PLACE,
     UNITS,
+    Accept,
+    Change,
+    Nothing,
     Redeploy,
+    Refuse,
     Restart,
+    Roots,
     Send,
     Wait,
     WholeCall,
 )
 from mrtr_options.review.bench.task_schedules import TASK_SCHEDULES
+
+# A redeploy: the user's answers differ from what is assumed, and every repeated question is
+# answered.
+_CHOSEN = Send("place", MISSOURI)
+_CONSENT = Send("consent", Accept({"consent": "yes"}))
+_REPEATED = 3 * tuple(replace(step, only_if="asked") for step in (_CHOSEN, _CONSENT, UNITS))
+
+_BEGUN: dict[Change, tuple[Send, ...]] = {
+    "reworded": (_CHOSEN, UNITS),
+    "schema": (_CHOSEN, Send("units", Accept({"units": "kelvin"}))),
+    "inserted": (_CHOSEN, _CONSENT, UNITS),
+    "removed": (UNITS,),
+    "reordered": (UNITS, _CHOSEN),
+    "effect": (_CHOSEN, UNITS),
+    "renamed": (_CHOSEN, UNITS),
+}
+"""The rounds after the first in a call of the changed version; the last one comes too late."""
+
+
+def _redeploys(change: Change, what: str) -> tuple[Schedule, ...]:
+    *before, last = _BEGUN[change]
+    new = Redeploy(change)
+    old = Redeploy(None)
+    return (
+        make_schedule(
+            f"redeploy-{change}",
+            "While the user is thinking about the last question, a new version is deployed:"
+            f" {what}.",
+            (FIRST, _CHOSEN, new, UNITS, *_REPEATED),
+        ),
+        make_schedule(
+            f"redeploy-{change}-back",
+            f"The same change is taken back: {what}, until the server is rolled back.",
+            (new, FIRST, *before, old, last, *_REPEATED),
+        ),
+        make_schedule(
+            f"redeploy-{change}-mixed",
+            "Half of the fleet has the change, half has not, and rounds go to either in turn:"
+            f" {what}.",
+            (Redeploy(change, only=1), FIRST, _CHOSEN, UNITS, *_REPEATED),
+        ),
+    )
+
 
 SCHEDULES: dict[str, Schedule] = {
     schedule.name: schedule
@@ -380,17 +426,17 @@ SCHEDULES: dict[str, Schedule] = {
             location="Atlantis",
         ),
         # other versions of the code
-        *redeploy_schedules("reworded", "a question has another wording"),
-        *redeploy_schedules("schema", "a question has one more choice"),
-        *redeploy_schedules("inserted", "another question comes before it"),
-        *redeploy_schedules("removed", "the first question is gone, its first choice is taken"),
-        *redeploy_schedules("reordered", "the second question comes first"),
-        *redeploy_schedules("effect", "there is one more effect above the questions"),
-        *redeploy_schedules("renamed", "the file and its functions have other names"),
+        *_redeploys("reworded", "a question has another wording"),
+        *_redeploys("schema", "a question has one more choice"),
+        *_redeploys("inserted", "another question comes before it"),
+        *_redeploys("removed", "the first question is gone, its first choice is taken"),
+        *_redeploys("reordered", "the second question comes first"),
+        *_redeploys("effect", "there is one more effect above the questions"),
+        *_redeploys("renamed", "the file and its functions have other names"),
         make_schedule(
             "redeploy-rolling",
             "The other instance is redeployed, a question reworded; the call stays where it began.",
-            (FIRST, CHOSEN, Redeploy("reworded", only=1), UNITS, *REPEATED),
+            (FIRST, _CHOSEN, Redeploy("reworded", only=1), UNITS, *_REPEATED),
             sticky=True,
         ),
         *TASK_SCHEDULES,

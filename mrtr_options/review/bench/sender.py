@@ -22,7 +22,6 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext, ElicitationFnT
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots, UserAnswer
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import (
@@ -37,7 +36,18 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.steps import Change, Keys, Status, WholeCall
+from mrtr_options.review.bench.steps import (
+    AGREE,
+    Accept,
+    Change,
+    Keys,
+    Nothing,
+    Refuse,
+    Roots,
+    Status,
+    UserAnswer,
+    WholeCall,
+)
 
 RETRIES = 10
 """The most retries of a client after a state-only response, each time at once.

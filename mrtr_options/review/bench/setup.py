@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from mrtr_options.tool.weather import Destination
+from mrtr_options.tool.weather import Destination, only_place
 
 Era = Literal["legacy", "modern"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
@@ -65,3 +65,8 @@ class Setup:
 
 
 DEFAULT_SETUP = Setup()
+
+
+def rounds_of(location: str) -> int:
+    """Return how many rounds a call takes in which nothing goes wrong."""
+    return 2 if only_place(location) else 3

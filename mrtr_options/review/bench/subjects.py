@@ -5,17 +5,8 @@ Knows the catalogue and the wrappers.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
-from mrtr_options.review.bench import temporal
-from mrtr_options.sdk.ask_again import ask_again
-from mrtr_options.sdk.legacy_shim import legacy_shim
-from mrtr_options.sdk.single_use import SqliteStore, single_use
-from mrtr_options.sdk.single_use.reservations import Store
 from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, runnable
 from mrtr_options.tool.notation import (
     ASK_AGAIN,
@@ -27,29 +18,10 @@ from mrtr_options.tool.notation import (
     in_text,
     option_and_words,
 )
-from mrtr_options.tool.server import Handler
 from mrtr_options.tool.weather import Destination
-
-if TYPE_CHECKING:
-    from mrtr_options.sdk.single_use.postgres import PostgresStore
 
 ATTEMPTS = 2
 """The tries of a round by a guard under review, if a second try does no harm; as `new` says."""
-
-KEEP_SECONDS = 24 * 3600.0
-"""The time for which a guard under review remembers rounds.
-
-It is longer than a state is valid for, so that a client can still ask under its call key what
-became of a call.
-"""
-
-OpenStore: TypeAlias = "SqliteStore | PostgresStore"
-"""The store of a guard, while its instance runs."""
-
-WAIT_SECONDS = 0.5
-"""The time for which a guarded round under review waits for another delivery of itself."""
-ROUND_SECONDS = 60.0
-"""The longest time for a guarded round; the guard's own default."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +102,14 @@ def temporal_subjects() -> list[Subject]:
 
 def fleet_subjects() -> list[Subject]:
     """Return the subjects that are shown on Temporal; none where it is not installed."""
-    return temporal_subjects() if temporal.installed() else []
+    return [] if _missing_for_temporal() else temporal_subjects()
+
+
+def _missing_for_temporal() -> str:
+    """Say what Temporal needs; "" if it is installed."""
+    from mrtr_options.review.bench import temporal  # only a subject on Temporal needs it
+
+    return "" if temporal.installed() else temporal.MISSING
 
 
 def is_shown_in(option: Option, *words: str) -> bool:
@@ -158,46 +137,6 @@ def subject_named(name: str) -> Subject:
     subject = Subject(runnable(option), words)
     if TEMPORAL in words and option.extra != DURABLE:
         raise CannotLoad(f"{name!r} keeps no calls that Temporal could keep; K and L do")
-    if TEMPORAL in words and not temporal.installed():
-        raise CannotLoad(f"{name} {temporal.MISSING}")
+    if TEMPORAL in words and _missing_for_temporal():
+        raise CannotLoad(f"{name} {_missing_for_temporal()}")
     return subject
-
-
-def make_wrappers(
-    names: tuple[str, ...],
-    store: Store,
-    wait_seconds: float = WAIT_SECONDS,
-    attempts: int = 1,
-    round_seconds: float = ROUND_SECONDS,
-) -> list[Callable[[Handler], Handler]]:
-    """Make wrappers by their names, innermost first. Instances share a guard's store.
-
-    The other arguments are those of `single_use`.
-    """
-    wrappers: list[Callable[[Handler], Handler]] = []
-    for name in names:
-        if name == LEGACY_SHIM:
-            wrappers.append(legacy_shim)
-        elif name == ASK_AGAIN:
-            wrappers.append(ask_again)
-        elif name == SINGLE_USE:
-            guard = single_use(
-                store,
-                call="location" if NAMED in names else None,
-                wait_seconds=wait_seconds,
-                round_seconds=round_seconds,
-                attempts=attempts,
-            )
-            wrappers.append(guard)
-        elif name not in (NAMED, CALL_KEY, TEMPORAL):
-            raise ValueError(f"there is no wrapper {name!r}")
-    return wrappers
-
-
-def open_store(where: Path | str, clock: Callable[[], float] = time.time) -> OpenStore:
-    """Open a store: in a SQLite file, by this clock, or in a PostgreSQL database."""
-    if isinstance(where, Path):
-        return SqliteStore(where, keep_seconds=KEEP_SECONDS, clock=clock)
-    from mrtr_options.sdk.single_use.postgres import PostgresStore  # needs the extra `durable`
-
-    return PostgresStore(where, keep_seconds=KEEP_SECONDS)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mrtr_options.review.bench.answers import Accept
-from mrtr_options.review.bench.schedule import make_schedule
+from mrtr_options.review.bench.scenario import make_schedule
 from mrtr_options.review.bench.steps import (
     DECLINE,
     ENDED,
     MISSOURI,
+    Accept,
     Create,
     Look,
     Restart,

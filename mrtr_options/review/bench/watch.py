@@ -20,7 +20,6 @@ from typing import Any, Protocol, cast
 
 from mcp.server import MCPServer, Server
 
-from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store
 from mrtr_options.tool.catalogue import load, require_file
 from mrtr_options.tool.settings import Settings
 
@@ -132,66 +131,6 @@ def _call(function: str, argument: str | int, place: ast.stmt) -> ast.stmt:
 
 
 # --- databases ----------------------------------------------------------------------------------
-
-
-class WatchedStore:
-    """A guard's store that reports each use, with its result."""
-
-    def __init__(self, store: Store, report: Report) -> None:
-        self._store = store
-        self._report = report
-
-    async def stamp(self) -> Stamp:
-        return await self._store.stamp()
-
-    async def reserve(self, claim: Claim) -> str | None:
-        with self._reporting_errors():
-            found = await self._store.reserve(claim)
-        self._report("takes the round" if found is None else "finds the outcome")
-        return found
-
-    async def outcome(self, call: str) -> str | None:
-        with self._reporting_errors():
-            found = await self._store.outcome(call)
-        self._report("finds nothing" if found is None else "finds the outcome")
-        return found
-
-    async def take_over(self, claim: Claim) -> bool:
-        taken = await self._store.take_over(claim)
-        self._report("takes it over" if taken else "leaves it")
-        return taken
-
-    async def effects(self, claim: Claim) -> str | None:
-        return await self._store.effects(claim)
-
-    async def begin_effect(self, claim: Claim) -> bool:
-        return await self._store.begin_effect(claim)
-
-    async def suspend(self, claim: Claim) -> None:
-        await self._store.suspend(claim)
-
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
-        await self._store.ask_afresh(claim, outcome)
-
-    async def reopen(self, claim: Claim) -> bool:
-        return await self._store.reopen(claim)
-
-    async def record(self, claim: Claim, outcome: str) -> bool:
-        kept = await self._store.record(claim, outcome)
-        self._report("keeps the outcome" if kept else "leaves the outcome")
-        return kept
-
-    async def release(self, claim: Claim) -> None:
-        await self._store.release(claim)
-        self._report("gives it back")
-
-    @contextmanager
-    def _reporting_errors(self) -> Generator[None]:
-        try:
-            yield
-        except Exception as error:  # the store's way to say that a round is not taken
-            self._report(f"finds it {type(error).__name__.lower()}")
-            raise
 
 
 _KEPT = re.compile(r"\s*INSERT INTO \S*\boperation_outputs\b", re.IGNORECASE)

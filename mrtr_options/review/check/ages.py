@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.steps import DECLINE, Repeat, Restart, Send, Step, Wait
+from mrtr_options.review.bench.steps import DECLINE, Nothing, Repeat, Restart, Send, Step, Wait
 from mrtr_options.review.check.calls import case, place, rounds, units, user_in_turn
 
 

@@ -7,9 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from mrtr_options.review.bench.answers import Accept, Nothing, Refuse, Roots, UserAnswer
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.steps import CANCEL, DECLINE, KeyEdit, Repeat, Send, Step, Together
+from mrtr_options.review.bench.steps import (
+    CANCEL,
+    DECLINE,
+    Accept,
+    KeyEdit,
+    Nothing,
+    Refuse,
+    Repeat,
+    Roots,
+    Send,
+    Step,
+    Together,
+    UserAnswer,
+)
 from mrtr_options.review.check.calls import (
     CITIES,
     case,

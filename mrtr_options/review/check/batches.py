@@ -13,7 +13,6 @@ import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.driver import MAX_REQUESTS
@@ -23,7 +22,7 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.bench.steps import CANCEL, DECLINE
+from mrtr_options.review.bench.steps import AGREE, CANCEL, DECLINE, Accept
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.calls import in_turn
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
-from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Era, Setup
-from mrtr_options.review.bench.steps import Send, Step
+from mrtr_options.review.bench.steps import Accept, Send, Step
 from mrtr_options.review.judge.contract.content import UNITS, places_meant
 from mrtr_options.tool.weather import REPORTS
 

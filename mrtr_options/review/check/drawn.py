@@ -8,9 +8,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.steps import CANCEL, DECLINE, Repeat, Send, Step, Together, Wait
+from mrtr_options.review.bench.steps import (
+    CANCEL,
+    DECLINE,
+    Nothing,
+    Repeat,
+    Send,
+    Step,
+    Together,
+    Wait,
+)
 from mrtr_options.review.check.answer_cases import bad_answers
 from mrtr_options.review.check.calls import CITIES, case, choices_of, rounds
 from mrtr_options.review.judge.contract.content import UNITS

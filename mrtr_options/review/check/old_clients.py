@@ -7,10 +7,20 @@ from typing import Any
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mrtr_options.review.bench.answers import Accept, Refuse, Roots, UserAnswer
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Declares
-from mrtr_options.review.bench.steps import CANCEL, DECLINE, ListTools, Step, Together, WholeCall
+from mrtr_options.review.bench.steps import (
+    CANCEL,
+    DECLINE,
+    Accept,
+    ListTools,
+    Refuse,
+    Roots,
+    Step,
+    Together,
+    UserAnswer,
+    WholeCall,
+)
 from mrtr_options.review.check.calls import (
     case,
     choices_of,

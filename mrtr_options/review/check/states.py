@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
-from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.edits import in_full_width
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.steps import CANCEL, DECLINE, Forge, Send, StateEdit, Step, Wait
+from mrtr_options.review.bench.steps import (
+    CANCEL,
+    DECLINE,
+    Forge,
+    Nothing,
+    Send,
+    StateEdit,
+    Step,
+    Wait,
+)
 from mrtr_options.review.check.calls import case, choices_of, place, rounds, units
 
 

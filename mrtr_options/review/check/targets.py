@@ -17,15 +17,14 @@ from pathlib import Path
 from mcp_types import METHOD_NOT_FOUND
 
 from mrtr_options.errors import UsageError
-from mrtr_options.review.bench.deployments import quiet_servers, remote
+from mrtr_options.review.bench.deployments import quiet_servers, remote, scratch
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE
 from mrtr_options.review.bench.history import Crashed, Effect, Received
-from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
+from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.messages import HUNG
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import ERAS, Era, Fleet, Policy
 from mrtr_options.review.bench.steps import ListTools
 from mrtr_options.review.bench.subjects import Subject, subject_named

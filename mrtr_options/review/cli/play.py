@@ -19,8 +19,7 @@ from mrtr_options.terminal import refuse
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.faults import Faults
-    from mrtr_options.review.bench.scenario import Scenario
-    from mrtr_options.review.bench.schedule import Schedule
+    from mrtr_options.review.bench.scenario import Scenario, Schedule
     from mrtr_options.review.bench.subjects import Subject
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 
-from mrtr_options.review.bench.driver import rounds_of
 from mrtr_options.review.bench.faults import EXPLORED, PLAYABLE, Fault, Faults, NoFault
 from mrtr_options.review.bench.faults.before import CHANGE
 from mrtr_options.review.bench.faults.kinds import PHASES, Kind, Situation
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers, why_not
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.setup import Setup
+from mrtr_options.review.bench.setup import Setup, rounds_of
 from mrtr_options.review.bench.steps import Change
 from mrtr_options.review.bench.subjects import Subject
 

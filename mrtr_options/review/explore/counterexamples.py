@@ -15,14 +15,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mrtr_options.review.bench.deployments import quiet_servers
+from mrtr_options.review.bench.deployments import quiet_servers, scratch
 from mrtr_options.review.bench.faults import KINDS, Fault, Faults, names_of
 from mrtr_options.review.bench.faults.kinds import RAREST
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, explore, not_tried, possible
 from mrtr_options.review.judge import grid, guarantees

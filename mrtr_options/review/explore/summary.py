@@ -16,8 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import names_of, parse
-from mrtr_options.review.bench.faults.words import describe_faults, in_words
+from mrtr_options.review.bench.faults import describe_faults, in_words, names_of, parse
 from mrtr_options.review.bench.setup import Fleet, Policy
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.never import CONDITIONS, NEVER, never_in

@@ -16,7 +16,6 @@ from typing import Literal
 import mcp_types as types
 
 from mrtr_options.review.bench import redeploys
-from mrtr_options.review.bench.answers import AGREE
 from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
 from mrtr_options.review.bench.history import (
     Answered,
@@ -32,7 +31,7 @@ from mrtr_options.review.bench.history import (
     readable_state,
 )
 from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply, Request
-from mrtr_options.review.bench.steps import ENDED, Change
+from mrtr_options.review.bench.steps import AGREE, ENDED, Change
 from mrtr_options.review.judge.anomalies import shown_in
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.observation import Fate, Observation, Outcome

@@ -15,8 +15,7 @@ from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.schedule import Schedule
+from mrtr_options.review.bench.scenario import Scenario, Schedule
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.steps import Together

@@ -24,7 +24,7 @@ from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Era, Setup
 from mrtr_options.review.bench.steps import WholeCall
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.show.transcript import Transcript, end_of
+from mrtr_options.review.show.runs import Transcript, end_of
 from mrtr_options.terminal import console
 
 LOSE = "l"

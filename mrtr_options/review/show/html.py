@@ -13,8 +13,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.faults.words import COUNTS
+from mrtr_options.review.bench.faults import COUNTS, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.report import NEVER_LOOKED_AT, Report

@@ -9,8 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import names_of, parse
-from mrtr_options.review.bench.faults.words import describe_faults
+from mrtr_options.review.bench.faults import describe_faults, names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import POLICIES, Era
 from mrtr_options.review.check.compared import AGAIN, Way

@@ -36,6 +36,7 @@ from mrtr_options.review.bench.deployments import (
     environment,
     next_ring,
     quiet_servers,
+    scratch,
 )
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Kind
@@ -44,18 +45,16 @@ from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.steps import Change, Keys
-from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.watch import (
+    Report,
     Watch,
-    WatchedStore,
     load_watched,
     watching_the_engine,
 )
 from mrtr_options.sdk.protection import new_key
-from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Handler, Settings
 
@@ -216,7 +215,7 @@ class MemoryInstances(Instances):
         self._destination: weather.Destination = destination
         self._files = where.versions or folder
         self._ledger_file = folder / "ledger.sqlite"
-        self._store: SqliteStore | None = None
+        self._wrap: Callable[[Report | None], list[Callable[[Handler], Handler]]] = lambda _: []
         self._database = where.database(subject) or f"sqlite:///{folder / 'calls.sqlite'}"
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
@@ -259,13 +258,13 @@ class MemoryInstances(Instances):
     @contextmanager
     def _open_store(self) -> Generator[None]:
         """Open the store that the wrappers of all instances share."""
-        if self._subject.wrappers:
-            self._store = SqliteStore(":memory:", keep_seconds=KEEP_SECONDS, clock=self._clock)
-        try:
+        if not self._subject.wrappers:
             yield
-        finally:
-            if self._store is not None:
-                self._store.close()
+            return
+        from mrtr_options.review.bench.wrappers import opened  # few subjects have a guard
+
+        with opened(self._subject, self._destination, self._clock) as self._wrap:
+            yield
 
     def _clock(self) -> float:
         return _system_time() + self._offset
@@ -285,19 +284,15 @@ class MemoryInstances(Instances):
             time.time = _system_time
 
     def _wrappers(self, instance: int) -> list[Callable[[Handler], Handler]]:
-        if self._store is None:
-            return []
-        attempts = self._subject.attempts(self._destination)
         watch = self._where.watch
-        recording = self.recording
-        store = self._store
         if watch is None:
-            return make_wrappers(self._subject.wrappers, store, attempts=attempts)
+            return self._wrap(None)
+        recording = self.recording
 
         def report(what: str) -> None:
             watch.note_stored(recording.count, instance, recording.sending_at(instance), what)
 
-        return make_wrappers(self._subject.wrappers, WatchedStore(store, report), attempts=attempts)
+        return self._wrap(report)
 
     def _watching(self) -> AbstractContextManager[None]:
         """Watch the durable engine, which all instances share.

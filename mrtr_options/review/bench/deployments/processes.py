@@ -35,6 +35,7 @@ from mrtr_options.review.bench.deployments import (
     Offered,
     next_ring,
     quiet_servers,
+    scratch,
 )
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Kind
@@ -42,13 +43,13 @@ from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.starting import START_SECONDS, context, end, start_server
 from mrtr_options.review.bench.steps import Keys
-from mrtr_options.review.bench.subjects import (
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.wrappers import (
     ROUND_SECONDS,
     WAIT_SECONDS,
-    Subject,
+    keep_seconds,
     make_wrappers,
     open_store,
 )
@@ -112,7 +113,7 @@ def _serve(served: Served, ahead: Any, bench: Connection, listener: socket.socke
     if served.subject.wrappers:
         wrappers = make_wrappers(
             served.subject.wrappers,
-            open_store(served.rounds, clock),
+            open_store(served.rounds, clock, keep_seconds(served.subject)),
             served.wait_seconds,
             round_seconds=served.round_seconds,
         )
