@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -167,28 +169,40 @@ async def test_progress_is_told_to_the_client_that_waits(tmp_path: Path) -> None
     assert heard == [(1, 2, "half")]
 
 
-def on_clock(clock: Callable[[], float], path: Path) -> Any:
+def on_clock(make: Make, clock: Callable[[], float], path: Path) -> Any:
     """Build an instance with this clock."""
     settings = sdk.Settings(keys=[KEY], clock=clock, principal=lambda ctx: "clerk")
     calls = sdk.Calls(sdk.SqliteStore(path, clock=clock), settings=settings)
-    return instance(MCPServer, path, Bank(), calls=calls)
+    return instance(make, path, Bank(), calls=calls)
 
 
-async def test_a_repeated_question_is_to_be_answered_by_the_time_of_the_first(
-    tmp_path: Path,
+@TIERS
+async def test_a_question_says_each_time_until_when_its_answer_is_taken_and_it_is_so(
+    make: Make, tmp_path: Path
 ) -> None:
-    now = 2_000_000_000.0
-    server = on_clock(lambda: now, tmp_path / "calls")
-    first = (await one_round(server)).meta[ANSWER_BY]
-    now += 100
-    assert (await one_round(server)).meta[ANSWER_BY] == first
+    now = begun = 2_000_000_000.0
+    server = on_clock(make, lambda: now, tmp_path / "calls")
+    asked = await one_round(server)
+    told = asked.meta[ANSWER_BY]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", told)
+    deadline = datetime.fromisoformat(told).timestamp()
+    assert deadline == begun + 600
+    now += 50
+    assert (await one_round(server)).meta[ANSWER_BY] == told
+    now = deadline + 1
+    with pytest.raises(MCPError) as refused:
+        await one_round(server, asked)
+    assert refused.value.error.data["reason"] == "request_state_expired"
+    now = deadline - 1
+    assert "receipt" in str(await one_round(server, asked))
 
 
 async def test_a_state_from_the_future_is_told_to_who_runs_the_server(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ahead, behind = (
-        on_clock(partial(float, now), tmp_path / "calls") for now in (2_000_000_100, 2_000_000_000)
+        on_clock(Server, partial(float, now), tmp_path / "calls")
+        for now in (2_000_000_100, 2_000_000_000)
     )
     asked = await one_round(ahead)
     with pytest.raises(MCPError, match="Invalid or expired requestState"):

@@ -72,33 +72,27 @@ async def test_a_tool_has_one_end_step_and_does_not_change_after_it_was_built() 
 async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> None:
     entered: list[str] = []
 
-    def one(ctx: Context, params: Params, values: Values) -> Asks:
-        entered.append("one")
-        with pytest.raises(KeyError):
-            values.get("two", Name)
-        return who("one")
+    def step(name: str) -> Callable[[Context, Params, Values], Asks]:
+        def enter(ctx: Context, params: Params, values: Values) -> Asks:
+            entered.append(name)
+            with pytest.raises(KeyError):
+                values.get("last", Name)
+            return who(name)
+
+        return enter
 
     async def between(ctx: Context, params: Params, values: Values) -> Name:
         entered.append("between")
         return Name(name=values.get("one", Name).name.upper())
 
-    async def two(ctx: Context, params: Params, values: Values) -> Asks:
-        entered.append("two")
-        return who("two")
-
     async def last(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
         entered.append("end")
         return result(", ".join(values.get(step, Name).name for step in ("one", "between", "two")))
 
-    builder = ToolBuilder[Any]().step("one", one).step("between", between).step("two", two)
-    tool = builder.end(last).build()
-    asked = await deliver(tool)
-    assert key_of(asked) == "one"
-    assert entered == ["one"]
-    asked = await deliver(tool, asked, named("Ann", "one"))
-    assert key_of(asked) == "two"
-    assert entered == ["one", "one", "between", "two"]
-    assert text_of(await deliver(tool, asked, named("Bob", "two"))) == "Ann, ANN, Bob"
+    builder = ToolBuilder[Any]().step("one", step("one")).step("between", between)
+    tool = builder.step("two", step("two")).end(last).build()
+    ended = await play(tool, named("Ann", "one"), named("Bob", "two"))
+    assert text_of(ended) == "Ann, ANN, Bob"
     assert entered == ["one", "one", "between", "two", "two", "end"]
 
 

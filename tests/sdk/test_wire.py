@@ -1,24 +1,21 @@
 """Tests of a server's responses besides its questions: hints, deadlines, reasons of refusals."""
 
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp import Client, MCPError
+from mcp import Client
 from mcp.server import MCPServer
 from pydantic import BaseModel
 
 import mrtr_options
 from mrtr_options import sdk
-from mrtr_options.sdk.protection import ANSWER_BY
 from mrtr_options.sdk.reasons import Reason
 from tests.commands import REPOSITORY
-from tests.sdk.fakes import Name, never
+from tests.sdk.fakes import Name
 
 HINTS = types.ToolAnnotations(read_only_hint=True, title="Tables")
-NOW = 1_900_000_000.0
 
 
 class Booking(BaseModel):
@@ -60,37 +57,6 @@ async def test_a_tools_annotations_are_in_its_listing(build: Any) -> None:
 def test_annotations_of_another_type_are_refused() -> None:
     with pytest.raises(TypeError, match=r"takes annotations=mcp_types\.ToolAnnotations"):
         tool(annotations={"readOnlyHint": True})
-
-
-@TIERS
-@pytest.mark.anyio
-async def test_a_question_says_until_when_its_answer_is_taken_and_it_is_so(build: Any) -> None:
-    now = [NOW]
-    settings = sdk.Settings(clock=lambda: now[0], ttl_seconds=90)
-    server = build(settings)
-
-    async def round_of(client: Client, asked: Any = None) -> Any:
-        answer = types.ElicitResult(action="accept", content={"name": "Ann"})
-        return await client.session.call_tool(
-            "book",
-            {"party": 2},
-            request_state=asked and asked.request_state,
-            input_responses=asked and {"name": answer},
-            allow_input_required=True,
-        )
-
-    async with Client(server, mode="2026-07-28", elicitation_callback=never) as client:
-        asked = await round_of(client)
-        told = asked.meta[ANSWER_BY]
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", told)
-        deadline = datetime.fromisoformat(told)
-        assert deadline == datetime.fromtimestamp(NOW + 90, UTC)
-        now[0] = deadline.timestamp() - 1
-        assert isinstance(await round_of(client, asked), types.CallToolResult)
-        now[0] = deadline.timestamp() + 1
-        with pytest.raises(MCPError) as refused:
-            await round_of(client, asked)
-    assert refused.value.error.data["reason"] == "request_state_expired"
 
 
 def test_each_reason_on_the_wire_is_in_the_vocabulary_and_in_the_documents() -> None:
