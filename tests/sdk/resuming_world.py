@@ -13,9 +13,7 @@ from mcp.server import Server
 
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state
-from mrtr_options.sdk.resuming import (
-    ResumingClient,
-)
+from mrtr_options.sdk.resuming import QuestionContext, ResumingClient
 from mrtr_options.sdk.resuming.open_calls import KeptCall
 from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.settings import Settings
@@ -47,6 +45,7 @@ class World:
         answers: Answers a question, in place of the user.
         requests, effects: The requests that the server got, and the effects that it did.
         asked: The questions that the user saw.
+        contexts: The contexts of these questions.
         connections: The number of connections so far.
     """
 
@@ -66,6 +65,7 @@ class World:
     requests: list[Params] = field(default_factory=list[Params])
     effects: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
+    contexts: list[QuestionContext] = field(default_factory=list[QuestionContext])
     connections: int = 0
 
     async def _tool(self, ctx: Context, params: Params) -> Response:
@@ -100,6 +100,7 @@ class World:
 
         async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
             self.asked.append(params.message)
+            self.contexts.append(context)
             return ADA if self.answers is None else await self.answers()
 
         def connect() -> Client:

@@ -134,26 +134,6 @@ async def test_a_swallowed_question_or_bad_answer_ends_the_round_without_effects
     assert world.done == ["bill"]
 
 
-async def test_a_question_in_a_task_group_ends_the_round_and_cancels_its_siblings() -> None:
-    names: dict[str, str] = {}
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        async def ask(key: str) -> None:
-            names[key] = (await ctx.elicit(who(key))).name
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask, "one")
-            tasks.start_soon(ask, "two")
-        return result(" and ".join(names[key] for key in ("one", "two")))
-
-    response = await deliver(tool)
-    for _ in range(2):
-        key = key_of(response)
-        response = await deliver(tool, response, named(key, key))
-    assert text_of(response) == "one and two"
-
-
 USES: dict[str, Callable[[Replay, World, str], Coroutine[Any, Any, object]]] = {
     "once": lambda ctx, world, name: ctx.once("key", world.effect(name)),
     "memo": lambda ctx, world, name: ctx.memo("key", partial(world.effect(name), "")),

@@ -9,19 +9,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
-import anyio.lowlevel
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from mcp.server import Server
 
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import new_key
-from mrtr_options.sdk.push import push
 from mrtr_options.sdk.resuming import (
     CallFolder,
-    QuestionContext,
-    ResumingClient,
     StateRefused,
     Unanswered,
 )
@@ -30,9 +26,9 @@ from mrtr_options.sdk.resuming.connection import Connection, Lost
 from mrtr_options.sdk.resuming.errors import TooManyRounds
 from mrtr_options.sdk.resuming.open_calls import KeptCall
 from tests.bounds import SECONDS
-from tests.sdk.fakes import Context, Params, result, who
+from tests.sdk.fakes import Context, Params
 from tests.sdk.resuming_world import ADA, World, guarded
-from tests.sending import Response, text_of
+from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
 
@@ -369,34 +365,23 @@ async def test_a_state_that_was_refused_otherwise_is_kept_and_marked_for_another
 
 
 async def test_callbacks_of_two_calls_at_once_learn_whose_question_it_is() -> None:
-    contexts: list[QuestionContext] = []
     both = anyio.Event()
 
-    async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        contexts.append(context)
-        if len(contexts) == 2:
+    async def answer() -> types.ElicitResult:
+        if len(world.asked) == 2:
             both.set()
         await both.wait()
         return ADA
 
-    world = World()
-    client = world.client()
-    made = client.connect
-
-    def connect() -> Client:
-        new = made()
-        new.elicitation_callback = fill_in
-        return new
-
-    client.connect = connect
+    world = World(answers=answer)
     with anyio.fail_after(SECONDS):
-        async with client, anyio.create_task_group() as group:
+        async with world.client() as client, anyio.create_task_group() as group:
             for number in (1, 2):
                 group.start_soon(partial(client.call_tool, "tool", {"x": number}))
-    assert len({context.request_id for context in contexts}) == 2
-    assert [context.key for context in contexts] == ["who"] * 2
-    assert {(context.call.arguments or {})["x"] for context in contexts} == {1, 2}
-    assert len({context.call.key for context in contexts}) == 2
+    assert len({context.request_id for context in world.contexts}) == 2
+    assert [context.key for context in world.contexts] == ["who"] * 2
+    assert {(context.call.arguments or {})["x"] for context in world.contexts} == {1, 2}
+    assert len({context.call.key for context in world.contexts}) == 2
 
 
 # --- time limits --------------------------------------------------------------------------------
@@ -406,31 +391,24 @@ async def test_callbacks_of_two_calls_at_once_learn_whose_question_it_is() -> No
 async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) -> None:
     limit = 0.7
 
-    async def slowly() -> None:
+    async def slowly() -> types.ElicitResult:
         await anyio.sleep(1.5 * limit)
-
-    async def fill_in(context: Any, params: Any) -> types.ElicitResult:
-        await (slowly() if thinks else anyio.lowlevel.checkpoint())
         return ADA
 
-    async def call(ctx: Context, params: Params) -> Response:
-        await (anyio.lowlevel.checkpoint() if thinks else slowly())
-        return result((await push(ctx, who())).name)
+    def works_slowly(handler: Any) -> Any:
+        async def tool(ctx: Context, params: Params) -> Response:
+            await slowly()
+            return await legacy_shim(handler)(ctx, params)
 
-    async def tools(ctx: Context, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[])
+        return tool
 
-    def connect() -> Client:
-        server = Server("tool", version="1", on_call_tool=call, on_list_tools=tools)
-        return Client(server, elicitation_callback=fill_in, mode="legacy")
-
-    with anyio.fail_after(SECONDS):
-        async with ResumingClient(connect, legacy_seconds=limit, pause_seconds=0) as client:
-            if thinks:
-                assert text_of(await client.call_tool("tool", {})) == "Ada"
-            else:
-                with pytest.raises(Unanswered, match="without the user's time"):
-                    await client.call_tool("tool", {})
+    if thinks:
+        world = World(old=True, guard=legacy_shim, answers=slowly)
+        assert await world.call(legacy_seconds=limit) == "done"
+    else:
+        world = World(old=True, guard=works_slowly)
+        with pytest.raises(Unanswered, match="without the user's time"):
+            await world.call(legacy_seconds=limit)
 
 
 async def test_a_time_limit_goes_on_where_it_stopped() -> None:
