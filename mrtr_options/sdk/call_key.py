@@ -48,6 +48,7 @@ import time
 import unicodedata
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
@@ -338,7 +339,7 @@ def arguments_as_read(
     """
     read = request_here().arguments
     if read is None:
-        return getattr(params, "arguments", None) or {}
+        return deepcopy(getattr(params, "arguments", None) or {})  # a function may change them
     said = read.model_dump(by_alias=True, exclude_defaults=exclude_defaults)
     try:
         return json.loads(json.dumps(said, default=_plain))

@@ -13,6 +13,7 @@ Knows the SDK's types, `keys` and `reasons`.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import UnionType
@@ -130,9 +131,15 @@ def check_result(result: ResultT) -> ResultT:
 
     Raises:
         TypeError: It is no result.
+        ValueError: It holds an infinite number or NaN, which would be sent as null.
     """
     if not isinstance(result, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"the handler returned {type(result).__name__}, and no result")
+    for said in (result.meta, getattr(result, "structured_content", None)):
+        try:
+            json.dumps(said, allow_nan=False, default=str)
+        except ValueError as error:
+            raise ValueError(f"what the handler returned has no JSON: {error}") from None
     return result
 
 

@@ -7,20 +7,30 @@ transports, uvicorn and whether a server's state is protected.
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
 import uvicorn
-from mcp.server import MCPServer, Server
+from mcp.server import MCPServer, Server, ServerRequestContext
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.request_state import authenticated_principal
 from mcp.server.stdio import stdio_server
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handler import check_server, needed_by
+from mrtr_options.sdk.handler import Principal, check_server, needed_by
 from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds
+
+_logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024
@@ -122,6 +132,12 @@ def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
         max_sessions=MAX_SESSIONS,
         session_idle_timeout=SESSION_IDLE_SECONDS,
     )
+    principals = [
+        each.principal
+        for each in server.middleware
+        if isinstance(each, ProtectedRounds) and each.principal is not authenticated_principal
+    ]
+    app.add_middleware(_WholeRequests, principals=principals)
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -131,6 +147,49 @@ def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
+
+
+@dataclass
+class _WholeRequests:
+    """A middleware that hands on requests once they are here, each with its caller.
+
+    The SDK binds a session of an old client to the user of the request that begins it.
+    """
+
+    app: ASGIApp
+    principals: Sequence[Principal]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        read: list[Message] = []
+        size = 0
+        while not read or (read[-1].get("more_body") and size <= MAX_BODY_BYTES):
+            read.append(await receive())
+            size += len(read[-1].get("body", b""))
+        if read[-1]["type"] == "http.disconnect":
+            return _logger.info("a client left before its request was whole")
+        if not isinstance(scope.get("user"), AuthenticatedUser):
+            self._name_caller(scope)
+
+        async def receive_again() -> Message:
+            return read.pop(0) if read else await receive()
+
+        return await self.app(scope, receive_again, send)
+
+    def _name_caller(self, scope: Scope) -> None:
+        nobody: Any = None
+        asking = ServerRequestContext[Any, Any](
+            session=nobody,
+            lifespan_context=None,
+            protocol_version="",
+            method="",
+            request=Request(scope),
+        )
+        for principal in self.principals:
+            with suppress(AttributeError):  # it wants more than HTTP has
+                token = AccessToken(token="", client_id=f"{principal(asking)}", scopes=[])
+                scope["user"] = AuthenticatedUser(token)
 
 
 def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -48,6 +49,19 @@ async def test_a_name_whose_connection_ends_is_still_refused_to_another_process(
             with pytest.raises(WrongDatabase, match="another process has the name 'local'"):
                 await anyio.to_thread.run_sync(second)
         assert await finish(send, first, send) == "Ann and Bob"
+
+
+async def test_a_process_whose_file_is_deleted_does_no_effect_beside_the_next_one(
+    tmp_path: Path,
+) -> None:
+    world = World()
+    file = tmp_path / "calls"
+    async with served(f"sqlite:///{file}", world) as send:
+        second = await send(named("Ann", "one"), await send())
+        file.unlink()
+        assert await refused(send, named("Bob", "two"), second) == "unknown_call"
+        assert await refused(send) == "unknown_call"
+    assert world.kinds() == ["first"]
 
 
 @pytest.mark.evidence("on PostgreSQL")

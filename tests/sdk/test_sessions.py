@@ -11,7 +11,7 @@ from mrtr_options import sdk
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.testing import served
 from tests.bounds import SECONDS
-from tests.sdk.fakes import ON_ASYNCIO
+from tests.sdk.fakes import ON_ASYNCIO, until
 
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 INITIALIZE = {
@@ -35,15 +35,57 @@ async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
     return sdk.text("done")
 
 
-def server() -> Any:
+def server(settings: sdk.Settings = sdk.Settings()) -> Any:  # noqa: B008
     return sdk.build_server(
-        "server", sdk.Tool("tool", "Does nothing.", Nothing, tool), settings=sdk.Settings()
+        "server", sdk.Tool("tool", "Does nothing.", Nothing, tool), settings=settings
     )
 
 
-async def opened(http: httpx2.AsyncClient, url: str) -> httpx2.Response:
+async def opened(http: httpx2.AsyncClient, url: str, **more: str) -> httpx2.Response:
     """Open a session, and return the response."""
-    return await http.post(url, json=INITIALIZE, headers=HEADERS)
+    return await http.post(url, json=INITIALIZE, headers={**HEADERS, **more})
+
+
+def user_of(ctx: sdk.Context) -> str | None:
+    """Name a caller by a header, as behind a proxy that authenticates."""
+    return ctx.request.headers.get("user") if ctx.request else None
+
+
+@ON_ASYNCIO
+@pytest.mark.anyio
+async def test_a_session_belongs_to_the_caller_that_began_it() -> None:
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {"action": "accept"}}
+    with anyio.fail_after(SECONDS):
+        async with (
+            served(server(sdk.Settings(principal=user_of))) as url,
+            httpx2.AsyncClient() as http,
+        ):
+            session = (await opened(http, url, user="ann")).headers["mcp-session-id"]
+            for user, knows in (("ann", True), ("bob", False), (None, False)):
+                own = {} if user is None else {"user": user}
+                headers = {**HEADERS, **own, "mcp-session-id": session}
+                for body in (LIST, answer):
+                    status = (await http.post(url, json=body, headers=headers)).status_code
+                    assert (status != 404) == knows
+                if not knows:
+                    assert (await http.get(url, headers=headers)).status_code == 404
+
+
+@ON_ASYNCIO
+@pytest.mark.anyio
+async def test_a_body_that_is_cut_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", serving.__name__)
+    cut = "POST {} HTTP/1.1\r\nhost: {}\r\ncontent-length: 9\r\n{}\r\n1"
+    headers = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    with anyio.fail_after(SECONDS):
+        async with served(server()) as url:
+            host = httpx2.URL(url).netloc.decode()
+            for version in ("2025-11-25", "2026-07-28"):
+                said = f"{headers}mcp-protocol-version: {version}\r\n"
+                async with await anyio.connect_tcp("127.0.0.1", httpx2.URL(url).port or 0) as way:
+                    await way.send(cut.format(serving.PATH, host, said).encode())
+            await until(lambda: len(caplog.messages) == 2)
+    assert {*caplog.messages} == {"a client left before its request was whole"}
 
 
 @ON_ASYNCIO

@@ -1,6 +1,7 @@
 """Tests of the single-use guard by examples; `test_single_use_machine` compares it with a model."""
 
 import json
+import math
 import time
 import uuid
 from dataclasses import replace
@@ -210,6 +211,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
         (None, MCPError, "returned NoneType, and no result"),
         ("done", MCPError, "returned str, and no result"),
         (result("\ud800"), MCPError, "surrogates not allowed"),
+        (result("x").model_copy(update={"meta": {"x": math.nan}}), MCPError, "has no JSON"),
         (SystemExit("it ends"), SystemExit, "it ends"),
         (KeyboardInterrupt("it ends"), KeyboardInterrupt, "it ends"),
     ],

@@ -1,7 +1,7 @@
 """Tests of the names of calls: their sources, their scope, and the callers who get none."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 import pytest
@@ -97,6 +97,9 @@ def test_a_function_names_calls_by_caller_and_arguments() -> None:
     assert one == name_of(naming, {"note": "y", "to": "Bob"})
     assert one != name_of(naming, {"to": "Eve"})
     assert name_of(CallNaming(lambda caller, arguments: None), {}) is None
+    sent = {"to": "Bob"}
+    changing = CallNaming(lambda caller, arguments: cast("Any", arguments).pop("to"))
+    assert name_of(changing, sent) == name_of(changing, sent)
 
 
 @pytest.mark.parametrize("absent", [{}, None, {"reference": None}, {"reference": ""}])

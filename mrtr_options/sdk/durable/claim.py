@@ -23,7 +23,9 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
+from mrtr_options.files import replaced
 from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.reasons import Reason
 
 GRACE_SECONDS = 1.0
 """The time that a name has to be free before another process takes it."""
@@ -56,7 +58,10 @@ class Claim:
     Attributes:
         is_held: Whether this process has it now.
         is_lost: Whether another process has taken it, for good.
+        lost_as: The reason for which rounds are refused then.
     """
+
+    lost_as = Reason.NAME_LOST
 
     def __init__(self) -> None:
         self.is_held = True
@@ -68,6 +73,25 @@ class Claim:
         self.is_held = is_held
         self.is_lost = is_lost
         self.changed()
+
+    def look(self) -> None:
+        """Look whether it is lost, where nobody tells."""
+
+
+class _FileClaim(Claim):
+    """A hold on a SQLite file, which another process does not see if the file is deleted."""
+
+    lost_as = Reason.UNKNOWN_CALL
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+        self._opened = os.stat(path)
+
+    def look(self) -> None:
+        if not self.is_lost and (why := replaced(self._path, self._opened)):
+            _LOG.error("%s: no call runs here", why)
+            self.set(is_held=False, is_lost=True)
 
 
 def try_url(url: str) -> None:
@@ -115,7 +139,7 @@ def _file(url: str, path: str) -> Generator[Claim]:
             raise WrongDatabase(f"{says} give a fleet temporal://HOST:PORT") from None
         except (OSError, sqlite3.Error) as error:
             raise WrongDatabase(_line(error)) from error
-        yield Claim()
+        yield _FileClaim(path)
 
 
 @contextmanager

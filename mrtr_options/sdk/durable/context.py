@@ -22,9 +22,9 @@ from mcp import MCPError
 
 from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.sealing import MAX_BYTES, has_json, length, recordable
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, length, recordable
 from mrtr_options.sdk.effects import Settled, ask_destination
-from mrtr_options.sdk.handler import CallAbandoned, await_result, refusal
+from mrtr_options.sdk.handler import CallAbandoned, await_result, check_result, refusal
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
@@ -385,9 +385,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                     raise TypeError(
                         f"the handler returned {type(said).__name__}, which is not a result"
                     )
-                if not has_json(said.model_dump()):
-                    raise ValueError("what the handler returned has no JSON: an infinite number")
-                outcome = said
+                outcome = check_result(said)
         except BaseException as error:
             if not self._is_from_outside(error, began, lambda: self._running.is_stopping()):
                 outcome = recordable(error)

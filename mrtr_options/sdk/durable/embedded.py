@@ -56,6 +56,8 @@ LOOK_SECONDS = 1.0
 """The pause between two looks of a round at a call that does not run in this process."""
 RESTARTS = 1000
 """The most times that a call begins again after its process died, whatever it was doing."""
+_BOUNDED = {"options": "-c statement_timeout=30s -c lock_timeout=10s"}
+"""Options by which PostgreSQL ends a statement that waits; DBOS sends it again."""
 THREADS = 32
 """The most statements that DBOS runs at a time."""
 
@@ -129,9 +131,10 @@ class Process:
             MCPError: Another process has it, and runs its calls.
         """
         claim = self.claim
+        claim.look()
         await self.bell.until(lambda: claim.is_held or claim.is_lost)
         if claim.is_lost:
-            raise refusal(Reason.NAME_LOST)
+            raise refusal(claim.lost_as)
 
     def apart(self) -> str:
         """Return the database under a new name, whose calls no other store sees."""
@@ -313,8 +316,9 @@ class Engine:
         """
         here = self._process
         while True:
+            here.claim.look()
             if here.claim.is_lost:
-                raise refusal(Reason.NAME_LOST)
+                raise refusal(here.claim.lost_as)
             if live := here.live.get(handle):
                 with suppress(Left):
                     await live.until(lambda live=live: not live.ahead)
@@ -452,9 +456,9 @@ def _launch(url: str) -> None:
         log_level="WARNING",
         serializer=DBOSPortableJSONSerializer(),
         max_executor_threads=THREADS,
-        db_engine_kwargs={"connect_args": {"factory": _Connection}}
-        if url.startswith("sqlite:")
-        else {},
+        db_engine_kwargs={
+            "connect_args": {"factory": _Connection} if url.startswith("sqlite:") else _BOUNDED
+        },
     )
     DBOS(config=config)
     # In the loop's own thread: DBOS runs calls on the loop that it finds here.
