@@ -102,20 +102,6 @@ IS_AWAY = "no Temporal server answers at 127.0.0.1:9 for the namespace default"
 
 
 @pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
-def test_an_engine_that_stays_away_is_named_once_and_refused_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    from mrtr_options.sdk.durable import fleet
-
-    monkeypatch.setenv("MRTR_DATABASE_URL", ENGINE_AWAY["MRTR_DATABASE_URL"])
-    monkeypatch.setattr(fleet, "WAIT_SECONDS", 0.5)
-    monkeypatch.setattr(fleet, "AGAIN_SECONDS", 0.02)
-    said = refusal(main, ["serve", "L", "--http", "0"])
-    assert said.endswith(f"in MRTR_DATABASE_URL: {IS_AWAY}\n")
-    assert caplog.messages == [f"{IS_AWAY}; waiting for it"]
-
-
-@pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals) -> None:
     argv = ["env", "--default-signal=INT", sys.executable, "-m", "mrtr_options", "serve", "L"]

@@ -1,27 +1,14 @@
 """Tests of option files: they are found by name, two loads share nothing; and the high tier."""
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
-from mrtr_options.tool.guarantees import Guarantees
 from tests.fixtures import entry_of
 from tests.sending import answer, connected, counts, send, settings, text_of
-
-
-def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("option_b_second_way", "option_a_first", "option_", "optional", "server"):
-        (tmp_path / f"{name}.py").write_text('"""Title."""\n')
-    monkeypatch.setattr(options, "DECK", tmp_path)
-    found = options.all_options()
-    assert [(each.letter, each.name) for each in found.values()] == [
-        ("A", "first"),
-        ("B", "second way"),
-    ]
 
 
 @pytest.mark.anyio
@@ -46,15 +33,6 @@ def test_an_option_of_the_deck_is_found_by_letter_name_and_path() -> None:
         for name in (letter.lower(), stem[9:].upper(), stem, option.path.name, str(option.path)):
             assert option_named(name) == option
     assert option_named("E").title.startswith("Option E, MRTR-native: write the rounds by hand")
-
-
-def test_every_option_has_an_entry_and_all_have_the_same_keys_in_the_same_order() -> None:
-    deck = tomllib.loads((options.DECK / options.GUARANTEES).read_text(encoding="utf-8"))
-    assert list(deck) == [
-        path.name[7].upper() for path in sorted(options.DECK.glob("option_?_*.py"))
-    ]
-    for entry in deck.values():
-        assert list(entry) == [key for key in Guarantees.model_fields if key in entry]
 
 
 @pytest.mark.parametrize(

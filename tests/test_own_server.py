@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal, cast
@@ -146,43 +145,6 @@ async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no
     assert [vars(each)["outcome"] for each in caplog.records if "outcome" in vars(each)] == [
         "crashed"
     ]
-
-
-async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> (
-    None
-):
-    caller = "ann"
-    paid = list[str]()
-    settings = sdk.Settings(principal=lambda ctx: caller)
-
-    async def pay(ctx: sdk.ReplayContext[Any], params: sdk.Params) -> sdk.Result:
-        ctx.on_commit(paid.append, key="pay")
-        return sdk.text("paid")
-
-    frames = sdk.ContinuationStore(max_parked_per_caller=1)
-    guard = sdk.single_use(sdk.SqliteStore(":memory:"))
-    guarded = sdk.build_server("restaurant", tool(book, guard), settings=settings)
-    linear = tool(frames.linear(cast("Any", book_in_line)))
-    held = sdk.build_server("restaurant", linear, settings=settings, resources=[frames])
-    replayed = sdk.build_server("restaurant", tool(sdk.keyed_replay(pay)), settings=settings)
-    meta: Any = {sdk.CALL_KEY: sdk.new_call_key()}
-    named: list[object] = []
-
-    async def begin(server: Any) -> Any:
-        return await one_round(
-            await stack.enter_async_context(modern(server, answering())), meta=meta
-        )
-
-    async with AsyncExitStack() as stack:
-        for name in ("ann", "bob"):
-            caller = name
-            named.append((await begin(guarded)).meta["mrtr-options/call"])
-            assert isinstance(await begin(held), types.InputRequiredResult)
-            with pytest.raises(MCPError, match="1 unanswered calls of yours"):
-                await begin(held)
-            await begin(replayed)
-        assert len(set(named)) == 2, "bob was given ann's call"
-        assert len(set(paid)) == 2, "bob's effect has ann's key"
 
 
 class Tip(BaseModel):

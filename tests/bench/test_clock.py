@@ -71,27 +71,3 @@ def test_sqlite_reads_the_time_that_python_reads(sql: str, value: object) -> Non
 )
 def test_sqlite_says_the_same_as_before_of_any_other_time(sql: str) -> None:
     assert answer(moved(), f"SELECT {sql}") == answer(connected(), f"SELECT {sql}")
-
-
-def test_a_schema_may_use_the_time_as_before() -> None:
-    connection = moved()
-    connection.executescript("""
-        CREATE TABLE calls (
-            id INTEGER PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP CHECK (at <= datetime('now')),
-            day AS (date(at)));
-        CREATE TABLE log (line TEXT);
-        CREATE INDEX by_day ON calls (date(at));
-        CREATE VIEW old AS SELECT id FROM calls WHERE unixepoch(at) < unixepoch() - 600;
-        CREATE TRIGGER noted AFTER INSERT ON calls BEGIN
-            INSERT INTO log VALUES (NEW.id || ' at ' || datetime('now'));
-        END;
-    """)
-    with time_machine.travel(NOW, tick=False) as time:
-        connection.execute("INSERT INTO calls (id) VALUES (1)")
-        time.shift(601)
-        connection.execute("INSERT INTO calls (id) VALUES (2)")
-        days = connection.execute("SELECT day, id FROM calls").fetchall()
-        assert days == [("2031-05-07", 1), ("2031-05-07", 2)]
-        assert connection.execute("SELECT id FROM old").fetchall() == [(1,)]
-        lines = connection.execute("SELECT line FROM log").fetchall()
-        assert lines == [("1 at 2031-05-07 12:30:15",), ("2 at 2031-05-07 12:40:16",)]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from shutil import copyfile
 from typing import get_args
 
 import anyio
@@ -80,14 +79,6 @@ def test_a_file_without_next_versions_is_not_tried(stranger: Option, tmp_path: P
     assert not_tried(Subject(stranger), calling(era="legacy")) == {}
     with pytest.raises(ValueError, match=missing):
         redeploys.write(stranger, "reworded", tmp_path)
-
-
-def test_a_file_with_next_versions_beside_it_is_tried(stranger: Option) -> None:
-    kept = redeploys.next_versions_of(option_named("F"))
-    copyfile(kept, redeploys.next_versions_of(stranger))
-    assert not_tried(Subject(stranger), calling()) == {}
-    seen = played(stranger, (Redeploy("inserted"), FIRST, *ANSWERS))
-    assert "The report for Springfield, Missouri is billed. Go on?" in seen.questions
 
 
 def test_a_next_version_that_does_not_fit_is_not_tried(stranger: Option) -> None:

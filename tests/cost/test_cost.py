@@ -13,12 +13,11 @@ import anyio
 import pytest
 
 from documents.parts import COSTS
-from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options
 from scoreboard.cost import __main__ as command
 from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
 from scoreboard.cost.lines import count_again, count_lines
-from scoreboard.cost.report import DEFAULT, FLOOR, SHARED, Spread
+from scoreboard.cost.report import Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
@@ -70,18 +69,6 @@ async def test_everything_is_timed_once_in_every_turn_and_the_first_turn_is_not_
     assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
     assert len(set(turns)) > 3  # the order varies, so none always follows the same other one
     assert {len(each) for each in readings.values()} == {9} == {len(told)}
-
-
-@pytest.mark.anyio
-async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
-    with anyio.fail_after(SECONDS):
-        timed = await calls.time_calls(
-            [subject_named("L"), subject_named("F+guard+call-key")], lambda: None
-        )
-        guards = await guard.time_guards(None, lambda: None)
-    assert names(timed) == [FLOOR, SHARED, "L", "F+guard+call-key", DEFAULT]
-    assert timed[0].ratio == Spread(median=1, low=1, high=1)
-    assert [each.store for each in guards] == ["SQLite"]
 
 
 @pytest.mark.anyio

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,18 +74,6 @@ def story_of(
         "bills": bills,
         "anomalies": {told["anomalies"][number]["name"] for number in shown},
     }
-
-
-def test_the_lines_of_a_story_are_those_that_ran(kept: dict[str, Any]) -> None:
-    """Count the lines of F, whose handler runs from its first line in every round."""
-    steps = story_of(kept, "")["steps"]
-    times = Counter(line for step in steps for line in step.get("lines", ()))
-    by_text = {code.strip(): times[line] for line, code in kept["options"]["F"]["code"]}
-    assert by_text['await state.once("audit", lambda: desk.audit(location))'] == 1
-    assert [step["says"] for step in steps if "skipped" in step] == ["skipped"] * 2
-    assert by_text['which_place = weather.which_place(location, unasked="error")'] == 2
-    assert by_text["return ask(which_place, state)"] == 1
-    assert by_text['await state.once("bill", lambda: desk.bill(place))'] == 1
 
 
 def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:

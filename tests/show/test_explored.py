@@ -7,12 +7,11 @@ import anyio
 import pytest
 
 from documents import explored
-from documents.explored import FILE, read
+from documents.explored import FILE
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
-from mrtr_options.review.explore.summary import behaviours
 from mrtr_options.review.explore.workers import options_of
 from tests.evidence import every
 
@@ -87,14 +86,3 @@ def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str,
         again = now()
         told = [each for each in told if each in again]
     assert not told, told
-
-
-def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_not() -> None:
-    rows = [dict(row) for row in read() if row["subject"] in ("A", "B")]
-    rows[0]["histories"] += 1
-    (alike,) = behaviours(rows)
-    assert alike.histories["resends"] == sum(
-        r["histories"] for r in rows if r["policy"] == "resends"
-    )
-    rows[0]["witnesses"] = rows[0]["witnesses"] | {"never ends": ["lost1 lost2"]}
-    assert [each.subjects for each in behaviours(rows)] == [("A",), ("B",)]
