@@ -183,6 +183,34 @@ def named(name: str, key: str = "who") -> types.InputResponses:
     return {key: types.ElicitResult(action="accept", content={"name": name})}
 
 
+def no(key: str = "who", action: Any = "decline") -> types.InputResponses:
+    """Make a no to `who(key)`, with what the user had typed."""
+    return {key: types.ElicitResult(action=action, content={"name": "Eve"})}
+
+
+def unfit(key: str = "who", name: object = 5) -> types.InputResponses:
+    """Make an answer that does not fit `who(key)`."""
+    return {key: types.ElicitResult(action="accept", content={"name": cast(int, name)})}
+
+
+def asking(*keys: str) -> Any:
+    """Make a handler that awaits its answers, and asks for one name after the other."""
+
+    async def handler(ctx: Any, params: Any) -> types.CallToolResult:
+        return result(" and ".join([(await ctx.elicit(who(key))).name for key in keys]))
+
+    return handler
+
+
+def asking_at_once(*keys: str) -> Any:
+    """Make one that asks for all names together."""
+
+    async def handler(ctx: Any, params: Any) -> types.CallToolResult:
+        return result(" and ".join(each.name for each in await ctx.elicit_all(*map(who, keys))))
+
+    return handler
+
+
 def result(text: str) -> types.CallToolResult:
     """Make a result of one text."""
     return types.CallToolResult(content=[types.TextContent(text=text)])

@@ -17,7 +17,7 @@ from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import CallParams, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
-from tests.sdk.fakes import never, result, who
+from tests.sdk.fakes import asking, never, result, who
 
 TERMINAL = ("completed", "failed", "cancelled")
 POLL_SECONDS = 0.01
@@ -40,15 +40,7 @@ class World:
         self.effects.append(effect)
 
 
-async def couple(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-    one = await ctx.elicit(who("one"))
-    two = await ctx.elicit(who("two"))
-    return result(f"{one.name} and {two.name}")
-
-
-async def pair(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-    one, two = await ctx.elicit_all(who("one"), who("two"))
-    return result(f"{one.name} and {two.name}")
+COUPLE: TaskHandler[Any] = asking("one", "two")
 
 
 async def asks_first(ctx: Ctx, call: CallParams) -> types.CallToolResult:
@@ -131,7 +123,7 @@ class Served:
 async def served(
     url: str | None,
     world: object = None,
-    handler: TaskHandler[Any] = couple,
+    handler: TaskHandler[Any] = COUPLE,
     *,
     how: Mapping[str, Any] = {},
     clock: Callable[[], float] | None = None,

@@ -37,7 +37,7 @@ from tests.sdk.durable_calls import (
     refused,
     served,
 )
-from tests.sdk.fakes import ON_ASYNCIO, Name, key_made, key_of, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, Name, key_made, key_of, named, no, result, unfit, who
 from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -69,14 +69,11 @@ async def test_a_round_has_one_response_and_each_effect_one_key_on_any_instance(
 async def test_a_refused_answer_is_refused_at_once_each_time_whatever_came_between(
     engine: str,
 ) -> None:
-    def bad(name: int) -> types.InputResponses:
-        return {"one": types.ElicitResult(action="accept", content={"name": name})}
-
     async with served(engine, World(), wait_seconds=20.0) as send:
         first = await send()
         for name in (5, 6, 5, 6, 5, 5):
             with anyio.fail_after(10):
-                assert await refused(send, bad(name), first) == "invalid_answer"
+                assert await refused(send, unfit("one", name), first) == "invalid_answer"
         for nothing in (None, named("Ann", "somebody")):
             assert await send(nothing, first) == first
         assert key_of(await send(named("Ann", "one"), first)) == "two"
@@ -216,7 +213,7 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
         asked = await send()
         if handle is DECLINED:
             asked = await send(answers, asked)
-            answers = {"one": types.ElicitResult(action="decline")}
+            answers = no("one")
         for _ in range(2):
             with pytest.raises(error, match=says):
                 await send(answers, asked)

@@ -19,7 +19,7 @@ from mrtr_options.sdk.questions import Cancelled, Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
 from tests.sdk.durable_calls import NAMED, Ctx, World, asked_by, refused, served
-from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
+from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, no, params, result, who
 from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -33,11 +33,6 @@ async def charge(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     await ctx.elicit(who())
     await ctx.step("charge", lambda key: world.do("charge", key))
     return result("done")
-
-
-def no(action: Any) -> types.InputResponses:
-    """Say no to `who()`."""
-    return {"who": types.ElicitResult(action=action)}
 
 
 async def test_a_call_that_is_made_again_gets_a_result_that_says_so(sqlite: str) -> None:
@@ -72,17 +67,17 @@ async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action:
         declined = [await send(**of)]
         for asked in declined * 2:  # a declined round that is sent again is declined again
             with pytest.raises(NO[action]):
-                await send(no(action), asked, **of)
+                await send(no(action=action), asked, **of)
         declined.append(await send(**of))
         with pytest.raises(NO[action]):
-            await send(no(action), declined[1], **of)
+            await send(no(action=action), declined[1], **of)
         wanted = await send(**of, amount=2)
         assert await send(**of, amount=2) == wanted
         assert text_of(await send(named("Ann"), wanted, **of, amount=2)) == "done"
         assert text_of(await send(**of, amount=2)) == "done"
         for asked in declined:
             with pytest.raises(NO[action]):
-                await send(no(action), asked, **of)
+                await send(no(action=action), asked, **of)
         assert await refused(send, **of) == "call_reused"
     assert world.kinds() == ["charge"]
 
@@ -91,7 +86,7 @@ async def test_a_call_that_its_user_declined_keeps_its_call_key(sqlite: str) -> 
     key = new_call_key()
     async with served(sqlite, World(), charge, how=NAMED) as send:
         asked = await send(x="", key=key)
-        for round in (no("decline"), asked), ():
+        for round in (no(), asked), ():
             with pytest.raises(Declined):
                 await send(*round, x="", key=key)
 
@@ -130,7 +125,7 @@ async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> No
     async with served(sqlite, world, handler, how=NAMED, **working) as send:
         held = await send(named("Ann"), await asked_by(send))
         with pytest.raises(MCPError, match="effects may have happened"):
-            await send({GO_ON: types.ElicitResult(action="decline")}, held)
+            await send(no(GO_ON), held)
         assert await refused(partial(asked_by, send)) == "unknown_call"
     assert world.kinds() == ["charge"]
 
@@ -139,7 +134,7 @@ async def test_a_call_after_a_declined_one_is_known_for_as_long_as_any_other(sql
     world = World()
     async with served(sqlite, world, charge, how=NAMED) as send, process(None) as here:
         with pytest.raises(Declined):
-            await send(no("decline"), await send())
+            await send(no(), await send())
         waiting = await send()
         for _ in range(2):
             await here.sweep(-1.0)  # a second ahead: the declined call ended long ago

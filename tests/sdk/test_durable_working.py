@@ -11,7 +11,7 @@ from mcp import MCPError
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
 from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
-from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, key_of, named, no, result, who
 from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -19,9 +19,8 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 FORM: dict[str, Any] = {"while_working": "form", "wait_seconds": 0.3}
 
 
-def go_on(action: Any) -> types.InputResponses:
-    """Answer the form that asks whether to go on waiting."""
-    return {GO_ON: types.ElicitResult(action=action)}
+ON: types.InputResponses = {GO_ON: types.ElicitResult(action="accept")}
+"""The answer to the form that asks whether to go on waiting."""
 
 
 def works_until(done: anyio.Event) -> Any:
@@ -43,10 +42,10 @@ async def test_a_client_of_a_call_at_work_is_asked_whether_to_go_on_and_keeps_it
         held = await send(named("Ann"), await asked_by(send))
         for _ in range(2):
             assert key_of(held) == GO_ON
-            held = await send(go_on("accept"), held)
+            held = await send(ON, held)
         done.set()
         while isinstance(held, types.InputRequiredResult):
-            held = await send(go_on("accept"), held)
+            held = await send(ON, held)
         assert text_of(held) == "Ann"
 
 
@@ -56,9 +55,9 @@ async def test_a_user_who_does_not_want_to_wait_stops_the_call(sqlite: str, acti
         held = await send(named("Ann"), await asked_by(send))
         for _ in range(2):
             with pytest.raises(MCPError, match="effects may have happened") as stopped:
-                await send(go_on(action), held)
+                await send(no(GO_ON, action), held)
             assert stopped.value.data["reason"] == "stopped"
-        assert await refused(send, go_on("accept"), held) == "unknown_call"
+        assert await refused(send, ON, held) == "unknown_call"
 
 
 async def test_no_response_by_default_has_a_state_and_no_question_where_a_form_can_be_shown(

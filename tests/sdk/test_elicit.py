@@ -18,7 +18,18 @@ from mrtr_options.sdk.exception_shim import exception_shim
 from mrtr_options.sdk.positional_replay import positional_replay
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
-from tests.sdk.fakes import ON_ASYNCIO, Name, keys_of, named, never, who
+from tests.sdk.fakes import (
+    ON_ASYNCIO,
+    Name,
+    asking,
+    asking_at_once,
+    key_of,
+    keys_of,
+    named,
+    never,
+    no,
+    who,
+)
 from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -77,8 +88,6 @@ class NoArguments(sdk.Markers):
 async def test_a_no_is_raised_where_it_was_asked(
     option: str, action: Any, outcome: type[Exception]
 ) -> None:
-    no = types.ElicitResult(action=action, content={"name": "Eve"})
-
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
         try:
             await ctx.elicit(who("one"))
@@ -88,7 +97,7 @@ async def test_a_no_is_raised_where_it_was_asked(
 
     async with calling(option, tool) as send:
         asked = await send()
-        assert text_of(await send(asked, dict.fromkeys(keys_of(asked), no))) == "said no"
+        assert text_of(await send(asked, no(key_of(asked), action))) == "said no"
 
 
 @every
@@ -143,11 +152,7 @@ async def test_a_second_question_at_once_is_refused_and_the_first_stays_good(opt
 
 @together
 async def test_questions_asked_together_are_answered_one_by_one_in_any_order(option: str) -> None:
-    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        one, two = await ctx.elicit_all(who("one"), who("two"))
-        return sdk.text(f"{one.name} and {two.name}")
-
-    async with calling(option, tool) as send:
+    async with calling(option, asking_at_once("one", "two")) as send:
         asked = await send()
         assert keys_of(asked) == {"one", "two"}
         left = await send(asked, named("Bob", "two"))
@@ -170,14 +175,10 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
 
 
 async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_gave_it() -> None:
-    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        await ctx.elicit(who("one"))
-        raise AssertionError("the handler went on")
+    async def declines(context: Any, params: Any) -> Any:
+        return no()["who"]
 
-    async def declines(context: Any, params: Any) -> types.ElicitResult:
-        return types.ElicitResult(action="decline")
-
-    made = sdk.Tool("tool", "Asks.", NoArguments, positional_replay(tool))
+    made = sdk.Tool("tool", "Asks.", NoArguments, positional_replay(asking("one")))
     server = sdk.build_server("asks", made, settings=sdk.Settings())
     async with Client(server, mode="legacy", elicitation_callback=declines) as client:
         assert text_of(await client.call_tool("tool", {})) == "The question 'one' was declined."

@@ -18,12 +18,11 @@ from pydantic import BaseModel, SecretStr
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT
 from tests.bounds import SECONDS
-from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, named, no, result, who
 from tests.sdk.stores import statements_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
-NO: types.InputResponses = {"two": types.ElicitResult(action="decline")}
 ONE = named("Ann", "one")
 TWO = named("Bob", "two")
 
@@ -155,7 +154,7 @@ async def test_a_refusal_after_an_effect_keeps_the_name_and_says_what_was_done(
 ) -> None:
     till = Till()
     async with served(stand_in, TOOLS[stand_in](till), tmp_path) as send:
-        refused = await send(await send(await send(), ONE), NO)
+        refused = await send(await send(await send(), ONE), no("two"))
         assert "'two' was declined" in text_of(refused)
         assert "'pay'" in text_of(refused)
         assert await send() == refused
@@ -164,9 +163,8 @@ async def test_a_refusal_after_an_effect_keeps_the_name_and_says_what_was_done(
 
 @standing_in(*TOOLS)
 async def test_a_refusal_before_any_effect_frees_the_name(stand_in: str, tmp_path: Path) -> None:
-    no: types.InputResponses = {"one": types.ElicitResult(action="cancel")}
     async with served(stand_in, TOOLS[stand_in](Till()), tmp_path) as send:
-        refused = await send(await send(), no)
+        refused = await send(await send(), no("one", "cancel"))
         assert text_of(refused) == "The question 'one' was cancelled."
         done = await send(await send(await send(amount=5), ONE, amount=5), TWO, amount=5)
         assert text_of(done) == "charge 1"
@@ -180,7 +178,7 @@ async def test_a_question_after_an_effect_that_nobody_answered_in_time_is_asked_
         send = partial(deliver, guarded(sdk.keyed_replay(paying(Till())), store), reference=1)
         receipt = await send(await send(), ONE)
         now += 700
-        expired = await error_of(send(receipt, NO))
+        expired = await error_of(send(receipt, no("two")))
         assert expired.error.data["reason"] == "request_state_expired"
         assert text_of(await send(await send(), TWO)) == "charge 1"
 
@@ -200,7 +198,7 @@ async def test_an_outcome_in_a_task_group_frees_the_name_as_it_does_alone(
         return result("paid")
 
     async with served(stand_in, pay, tmp_path) as send:
-        assert text_of(await send(await send(), NO)) == "The question 'two' was declined."
+        assert text_of(await send(await send(), no("two"))) == "The question 'two' was declined."
         assert text_of(await send(await send(), TWO)) == "Nothing was paid."
         assert isinstance(await send(), types.InputRequiredResult)
 

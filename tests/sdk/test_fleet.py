@@ -24,7 +24,7 @@ from mrtr_options.sdk.durable.position import Position
 from mrtr_options.sdk.durable.sealing import Seal
 from tests.bounds import KEY, SECONDS
 from tests.sdk.durable_calls import Ctx, World, ended, reason, served
-from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, params, result
+from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, params, result, unfit
 from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -198,11 +198,8 @@ async def test_answers_that_are_refused_leave_a_call_its_rounds(temporal: Server
     async with served(temporal.apart(), World()) as send:
         asked = await ended(send, await send())
         for number in range(2001):  # Temporal takes 2,000 updates of a call
-            bad: types.InputResponses = {
-                "one": types.ElicitResult(action="accept", content={"name": number})
-            }
             with pytest.raises(MCPError, match="does not fit"):
-                await send(bad, asked)
+                await send(unfit("one", number), asked)
         assert key_of(await send(named("Ann", "one"), asked)) == "two"
 
 

@@ -20,12 +20,14 @@ from mrtr_options.sdk.questions import (
     link,
     request_for,
 )
-from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.sdk.replay import keyed_replay
 from mrtr_options.sdk.waiting import GO_ON
 from tests.sdk.fakes import (
     Context,
     FakeSession,
     Params,
+    asking,
+    asking_at_once,
     capabilities,
     of_session,
     params,
@@ -63,16 +65,12 @@ async def test_without_a_back_channel_the_handler_sees_the_old_client_as_it_is()
     assert not is_modern(seen[0][0])
 
 
-@legacy_shim
-@keyed_replay
-async def asks_both(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
-    """Ask two questions at once; only a modern client can be asked so."""
-    one, two = await ctx.elicit_all(who("one"), who("two"))
-    return result(f"{one.name} and {two.name}")
+ASKS_BOTH = legacy_shim(keyed_replay(asking_at_once("one", "two")))
+"""A tool that asks two questions at once; only a modern client can be asked so."""
 
 
 async def test_every_question_of_a_round_is_answered_and_the_state_comes_back() -> None:
-    assert text_of(await asks_both(legacy(user=accepting), params())) == "Ann and Ann"
+    assert text_of(await ASKS_BOTH(legacy(user=accepting), params())) == "Ann and Ann"
 
 
 class Time:
@@ -125,13 +123,10 @@ async def test_a_user_who_goes_on_waiting_waits_for_as_long_as_the_handler_asks(
 
 
 async def test_a_tool_with_more_questions_than_idle_rounds_gets_each_answer() -> None:
-    @keyed_replay
-    async def handler(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
-        for number in range(3 * shim.MAX_IDLE_ROUNDS):
-            await ctx.elicit(who(f"question {number}"))
-        return result("done")
-
-    assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == "done"
+    keys = [f"question {number}" for number in range(3 * shim.MAX_IDLE_ROUNDS)]
+    tool = legacy_shim(keyed_replay(asking(*keys)))
+    said = text_of(await tool(legacy(user=accepting), params()))
+    assert said == " and ".join(["Ann"] * len(keys))
 
 
 async def test_a_result_that_is_put_off_is_waited_for_with_pauses_that_grow(time: Time) -> None:
@@ -170,7 +165,7 @@ async def test_after_a_no_the_other_questions_of_the_round_are_not_shown(
 
     session = FakeSession(capabilities(form=True), can_send_request=True, user=declining)
     with pytest.raises((Declined, Cancelled)):
-        await asks_both(of_session(session, modern=False), params())
+        await ASKS_BOTH(of_session(session, modern=False), params())
     assert len(session.pushed) == 1
 
 

@@ -28,7 +28,19 @@ from mrtr_options.sdk.replay import (
 )
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
-from tests.sdk.fakes import Name, Params, deliver, key_of, modern, named, play, result, who
+from tests.sdk.fakes import (
+    Name,
+    Params,
+    deliver,
+    key_of,
+    modern,
+    named,
+    no,
+    play,
+    result,
+    unfit,
+    who,
+)
 from tests.sending import Response, text_of
 
 pytestmark = pytest.mark.anyio
@@ -59,10 +71,6 @@ class World:
     async def count(self) -> int:
         await self.effect("count")("")
         return len(self.done)
-
-
-def no(action: Literal["decline", "cancel"], key: str = "who") -> types.InputResponses:
-    return {key: types.ElicitResult(action=action, content={"name": "Eve"})}
 
 
 def state_of(response: Response) -> dict[str, Any]:
@@ -126,9 +134,8 @@ async def test_a_swallowed_question_or_bad_answer_ends_the_round_without_effects
 
     asked = await deliver(tool)
     assert key_of(asked) == "who"
-    bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 7})}
     with pytest.raises(BadAnswer, match="'who' does not fit"):
-        await deliver(tool, asked, bad)
+        await deliver(tool, asked, unfit())
     assert world.done == []
     assert text_of(await deliver(tool, asked, named("Ann"))) == "Ann"
     assert world.done == ["bill"]
@@ -247,7 +254,7 @@ async def test_no_is_a_recorded_answer(action: Literal["decline", "cancel"]) -> 
         await ctx.elicit(who("next"))
         return result("done")
 
-    asked = await play(tool, no(action))
+    asked = await play(tool, no(action=action))
     assert key_of(asked) == "next"
     assert "Eve" not in json.dumps(state_of(asked)), "content that came along with a no is kept"
     assert text_of(await deliver(tool, asked, named("Eve") | named("Cid", "next"))) == "done"
@@ -289,7 +296,7 @@ async def test_commits_do_not_run_where_the_call_failed(ending: str) -> None:
             return ask(who("another"))
         return None if ending == "no return" else text("no", is_error=True)
 
-    answers = no("decline") if ending == "decline" else named("Ann")
+    answers = no() if ending == "decline" else named("Ann")
     with suppress(ZeroDivisionError, Declined, TypeError):
         response = await play(tool, answers)
         assert ending in ("error result", "question"), response

@@ -26,7 +26,7 @@ from mrtr_options.sdk.resuming.connection import Connection, Lost
 from mrtr_options.sdk.resuming.errors import TooManyRounds
 from mrtr_options.sdk.resuming.open_calls import KeptCall
 from tests.bounds import SECONDS
-from tests.sdk.fakes import Context, Params
+from tests.sdk.fakes import Context, Params, unfit
 from tests.sdk.resuming_world import ADA, World, guarded
 from tests.sending import Response
 
@@ -277,8 +277,8 @@ async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_pa
 async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> None:
     calls = CallFolder(tmp_path)
 
-    async def number() -> types.ElicitResult:
-        return types.ElicitResult(action="accept", content={"name": 7})
+    async def number() -> Any:
+        return unfit()["who"]
 
     async with guarded(answers=number) as world:
         with pytest.raises(MCPError, match="who"):

@@ -32,6 +32,7 @@ from tests.sdk.fakes import (
     params,
     refused,
     result,
+    unfit,
     until,
     who,
 )
@@ -152,10 +153,7 @@ async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effec
     handler = guarded(tool, store)
     asked = await deliver(handler)
     bad = (types.INVALID_PARAMS, "invalid_answer")
-    number: types.InputResponses = {
-        "second": types.ElicitResult(action="accept", content={"name": 5})
-    }
-    assert await refused(handler, asked, named("Ada", "first") | number) == bad
+    assert await refused(handler, asked, named("Ada", "first") | unfit("second")) == bad
     assert effects == [], "the schema tells that it is bad, before anything runs"
     for _ in range(20):
         assert await refused(handler, asked, named("Ada", "first") | named("Bob", "second")) == bad

@@ -31,6 +31,7 @@ from tests.sdk.fakes import (
     capabilities,
     deliver,
     modern,
+    no,
     of_session,
     params,
     refused,
@@ -40,7 +41,6 @@ from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 
-NO: types.InputResponses = {"who": types.ElicitResult(action="decline")}
 DONE = "Ada, asked 1 times"
 
 
@@ -87,7 +87,7 @@ async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
     tool = Tool()
     responses: list[Any] = []
     send = partial(deliver, named(tool, store).call)
-    await send(await send(), NO)
+    await send(await send(), no())
 
     async def again() -> None:
         responses.append(await send())
@@ -104,7 +104,7 @@ async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
 async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
     tool = Tool()
     send = partial(deliver, named(tool, store).call, key=sdk.new_call_key(), x="")
-    declined = await send(await send(), NO)
+    declined = await send(await send(), no())
     assert await send() == declined
     assert tool.entered == 2
 
@@ -228,7 +228,7 @@ async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_ar
 ) -> None:
     """Make a new connection for every call, as a host does that calls again."""
     tool = Tool()
-    answers = [NO, ADA, ADA]
+    answers = [no(), ADA, ADA]
 
     async def user(context: Any, params: Any) -> Any:
         return answers.pop(0)["who"]

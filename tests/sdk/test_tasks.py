@@ -25,7 +25,7 @@ from mrtr_options.sdk.tasks.extension import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
 from tests.sdk.durable_calls import NAMED, away
-from tests.sdk.fakes import ON_ASYNCIO, result, who
+from tests.sdk.fakes import ON_ASYNCIO, asking, asking_at_once, result, who
 from tests.sdk.task_server import (
     FIELDS,
     NEEDED,
@@ -36,7 +36,6 @@ from tests.sdk.task_server import (
     World,
     asks_first,
     named,
-    pair,
     said,
     served,
     slow,
@@ -45,6 +44,8 @@ from tests.sdk.task_server import (
 from tests.sending import over_http
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
+
+PAIR: Any = asking_at_once("one", "two")
 
 
 async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
@@ -106,8 +107,8 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
     number: dict[str, Any] = {"action": "accept", "content": {"name": 5}}
     no_answers: list[Any] = [number, {"roots": []}, {"not": "an answer"}, 5]
     async with (
-        served(engine, None, pair) as here,
-        served(engine, None, pair) as there,
+        served(engine, None, PAIR) as here,
+        served(engine, None, PAIR) as there,
         here.taker() as one,
         there.taker() as other,
     ):
@@ -132,14 +133,12 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
 
 
 async def test_a_question_that_is_asked_again_has_another_key(engine: str) -> None:
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        return result(" ".join([(await ctx.elicit(who("one"))).name for _ in range(3)]))
-
-    async with served(engine, None, handler) as here, here.taker() as client:
+    serving = served(engine, None, asking("one", "one", "one"))
+    async with serving as here, here.taker() as client:
         task = await client.call()
         for number, key in enumerate(("one", "one-2", "one-3"), 1):
             await client.answer(task, key, f"name{number}")
-        assert said(await client.until(task, "completed")) == "name1 name2 name3"
+        assert said(await client.until(task, "completed")) == "name1 and name2 and name3"
 
 
 async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(sqlite: str) -> None:
@@ -423,11 +422,11 @@ async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str, ac
 async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: int | None) -> None:
     # The engine's own limits would delete an ended call at once.
     kept: dict[str, Any] = {"ttl_seconds": ttl, "keep_seconds": 1e-9, "idle_seconds": 1e-9}
-    async with served(sqlite, None, pair, **kept) as here, here.taker() as client:
+    async with served(sqlite, None, PAIR, **kept) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"one": named("Ann"), "two": named("Bob")})
         await client.until(task, "completed")
-    async with served(sqlite, None, pair, **kept) as here, here.taker() as client:
+    async with served(sqlite, None, PAIR, **kept) as here, here.taker() as client:
         async with process(None) as engine:
             await engine.sweep(here.store.keep_seconds)
         assert said(await client.get(task)) == "Ann and Bob"

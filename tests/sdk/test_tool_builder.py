@@ -20,8 +20,10 @@ from tests.sdk.fakes import (
     key_of,
     keys_of,
     named,
+    no,
     play,
     result,
+    unfit,
     who,
 )
 from tests.sending import text_of
@@ -122,13 +124,11 @@ async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> Non
 
 async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_nothing() -> None:
     asked = await deliver(TOGETHER)
-    bad: types.InputResponses = {"two": types.ElicitResult(action="accept", content={"name": 5})}
-    no: types.InputResponses = {"two": types.ElicitResult(action="decline")}
     for others in ({}, named("Ann", "one")):
         with pytest.raises(BadAnswer, match="'two'"):
-            await deliver(TOGETHER, asked, others | bad)
+            await deliver(TOGETHER, asked, others | unfit("two"))
         with pytest.raises(Declined, match="two"):
-            await deliver(TOGETHER, asked, others | no)
+            await deliver(TOGETHER, asked, others | no("two"))
     both = named("Bea", "one") | named("Bob", "two")
     assert text_of(await deliver(TOGETHER, asked, both)) == "Bea and Bob"
 
