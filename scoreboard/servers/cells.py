@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from mrtr_options.review.bench.attacks.forgeries import Forge
 from mrtr_options.review.bench.deployments import quiet_servers, scratch
 from mrtr_options.review.bench.deployments.remote import Remote, eras_of
 from mrtr_options.review.bench.faults import parse
@@ -21,7 +22,7 @@ from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario, calling
 from mrtr_options.review.bench.setup import Setup
-from mrtr_options.review.bench.steps import FIRST, MISSOURI, Accept, Forge, Send, WholeCall
+from mrtr_options.review.bench.steps import FIRST, MISSOURI, Accept, Send, WholeCall
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.tool.catalogue import Option

@@ -19,7 +19,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.facts import anomalies_in
-from mrtr_options.review.show.html import describe_broken
+from mrtr_options.review.show.verdict import describe_broken
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.catalogue import option_named
 from tests.judge.altered import (

@@ -14,8 +14,7 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.compared import measured_of_ours
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.show.html import describe_judging
-from mrtr_options.review.show.verdict import show
+from mrtr_options.review.show.verdict import describe_judging, show
 from mrtr_options.tool.notation import option_and_words
 from mrtr_options.tool.sizes import size_of
 

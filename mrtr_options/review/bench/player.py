@@ -15,7 +15,6 @@ from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.edits import edit_key, edit_state
-from mrtr_options.review.bench.forgeries import forge, spread_over
 from mrtr_options.review.bench.messages import Method, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.sender import (
@@ -26,12 +25,10 @@ from mrtr_options.review.bench.sender import (
     agree,
     on_the_wire,
 )
-from mrtr_options.review.bench.signatures import signed_as_told
 from mrtr_options.review.bench.steps import (
     ENDED,
     Accept,
     Create,
-    Forge,
     ListTools,
     Look,
     Nothing,
@@ -59,12 +56,6 @@ It is shorter than a slow effect takes.
 MAX_LOOKS = 100_000
 """The most looks at a task; a deadline ends them sooner."""
 
-_AS_TOLD = ", signed as its refusal says"
-"""The end of the name of a state that is made with a signature from a refusal."""
-
-MAX_TOLD = 40
-"""The most such states that are tried of one state."""
-
 
 class Player(Sender):
     """The client of one run: it plays steps, and sends the requests of the default client."""
@@ -87,14 +78,12 @@ class Player(Sender):
                 self._clients[step.call].over.set()
             case Repeat():
                 await self._repeat(step)
-            case Forge():
-                await self._forge(step)
             case Together():
                 await self._take_together(step)
             case ListTools():
                 era = self.scenario.setup.era
                 listing = Request(method="tools/list", principal=step.principal, era=era)
-                await self.play_round(listing, [self._next_instance()])
+                await self.play_round(listing, [self.next_instance()])
             case Restart():
                 await self.restart(step.keys)
             case Redeploy():
@@ -109,10 +98,10 @@ class Player(Sender):
                 await self._update(step)
             case Stop():
                 await self.play_round(
-                    self._of_task("tasks/cancel", step.principal), [self._next_instance()]
+                    self._of_task("tasks/cancel", step.principal), [self.next_instance()]
                 )
             case _:
-                raise TypeError(f"nobody plays {step}")
+                await step.play(self)
 
     async def _take_together(self, together: Together) -> None:
         await self.instances.arm(next(filter(None, (step.fault for step in together.steps)), None))
@@ -228,7 +217,7 @@ class Player(Sender):
             instance = asked.instance
         else:
             to = step.to
-            instance = self._next_instance() if to is None else to % count
+            instance = self.next_instance() if to is None else to % count
         return [instance] if step.again is None else [instance, (instance + 1) % count]
 
     async def _end_at_work(self, gone: anyio.Event | None, instance: int) -> None:
@@ -245,41 +234,8 @@ class Player(Sender):
         sent = [request for call, request in self._requests if call == step.call]
         if len(sent) < step.back:
             return
-        where = self._next_instance() if step.to is None else step.to % self.instances.instances
+        where = self.next_instance() if step.to is None else step.to % self.instances.instances
         await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
-
-    async def _forge(self, step: Forge) -> None:
-        """Send every state that can be forged. Do nothing if the question was not asked."""
-        asked = self._clients[step.call].open.get(step.round)
-        if asked is None or asked.state is None:
-            return
-        caller = self.scenario.callers[step.call - 1]
-        answers = None
-        if not isinstance(step.answer, Nothing):
-            answers = {asked.key: on_the_wire(step.answer or agree(step.round))}
-        others = [state for state in self._held if state != asked.state]
-
-        async def send(name: str, state: str) -> Reply:
-            request = Request(
-                caller.location, answers, state, caller.principal, caller.asks, forged=name
-            )
-            return await self.play_round(
-                request, [self._next_instance()], call=step.call, unseen=True
-            )
-
-        tried = 0
-        made = forge(asked.state, others)
-        if step.most and not step.only:
-            made = spread_over(made, step.most)
-        for name, state in made:
-            if step.only in ("", name) or step.only.startswith(f"{name}{_AS_TOLD}"):
-                reply = await send(name, state)
-                says = f"{reply.message} {reply.data}"
-                for number, signed in enumerate(signed_as_told(state, says), start=1):
-                    as_told = f"{name}{_AS_TOLD} ({number})"
-                    if step.only in ("", as_told) and tried < MAX_TOLD:
-                        tried += 1
-                        await send(as_told, signed)
 
     # --- whole calls ----------------------------------------------------------------------------
 
@@ -305,7 +261,7 @@ class Player(Sender):
 
         async def send(request: Request) -> Reply:
             return await self.play_round(
-                request, [self._next_instance()], call=step.call, lost=step.lost
+                request, [self.next_instance()], call=step.call, lost=step.lost
             )
 
         async def following(request: Request, reply: Reply) -> Request | None:
@@ -333,7 +289,7 @@ class Player(Sender):
         async def send(request: Request) -> Reply:
             looks = request.method == "tasks/get"
             return await self.play_round(
-                request, [self._next_instance()], until=until if looks else ()
+                request, [self.next_instance()], until=until if looks else ()
             )
 
         async def following(request: Request, reply: Reply) -> Request | None:
@@ -357,7 +313,7 @@ class Player(Sender):
 
     async def _create(self, step: Create | WholeCall) -> Reply:
         client = self._clients[1]
-        client.created_at = self._next_instance()
+        client.created_at = self.next_instance()
         await self._arm_task(step.fault)
         request = Request(self.scenario.location, asks=step.asks, takes_tasks=True)
         reply = await self.play_round(request, [client.created_at], lost=step.lost)
@@ -371,13 +327,13 @@ class Player(Sender):
         if step.guessed:
             task = request.task
             request = replace(request, task=task[:-1] + ("A" if task[-1:] != "A" else "B"))
-        await self.play_round(request, [self._next_instance()], until=step.until)
+        await self.play_round(request, [self.next_instance()], until=step.until)
 
     async def _update(self, step: Update) -> None:
         request = self._update_request(step)
         await self._arm_task(step.fault)
         deliveries = 1 if step.again is None else 2
-        to = [self._next_instance() for _ in range(deliveries)]
+        to = [self.next_instance() for _ in range(deliveries)]
         await self.play_round(request, to, at_once=step.again == "at once", lost=step.lost)
 
     def _of_task(self, method: Method, principal: str) -> Request:

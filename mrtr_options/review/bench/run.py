@@ -58,7 +58,7 @@ async def run(
         if client is not None:
             await client(player)
         else:
-            await _take_steps(player)
+            await take_steps(player)
         if client is None and not scenario.script:
             driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
@@ -78,7 +78,7 @@ async def run(
         )
 
 
-async def _take_steps(player: Player) -> None:
+async def take_steps(player: Player) -> None:
     """Play the steps of a scenario, until too many requests hang."""
     for step in (*player.scenario.before, *player.scenario.script):
         if player.hung < MOST_HUNG:

@@ -137,6 +137,7 @@ class Sender:
     Attributes:
         sendings: The number of times that a round was sent.
         hung: The number of requests that hung.
+        held: The states that were handed out, in order.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class Sender:
         self._user = user
         self._clients = {number + 1: CallMemory() for number in range(len(scenario.callers))}
         self._requests: list[tuple[int, Request]] = []
-        self._held: list[str] = []
+        self.held: list[str] = []
         self._keys: dict[str, str] = {}  # the last key of each question of any call, by name
         self.sendings = 0
         self.hung = 0
@@ -157,7 +158,8 @@ class Sender:
     def _record(self, event: Event) -> None:
         self.instances.recording.append(event)
 
-    def _next_instance(self) -> int:
+    def next_instance(self) -> int:
+        """Return the instance whose turn it is."""
         self._turn += 1
         return (self._turn - 1) % self.instances.instances
 
@@ -249,8 +251,8 @@ class Sender:
         self._record(Received(*where, reply, lost=sending.lost and reply.nothing != HUNG))
         if reply.nothing == HUNG:
             self.hung += 1
-        if reply.state is not None and reply.state not in self._held:
-            self._held.append(reply.state)
+        if reply.state is not None and reply.state not in self.held:
+            self.held.append(reply.state)
         if request.method == "tasks/get":  # each response lists the open questions
             self._show_questions(sending, reply, instance)
         return reply
@@ -276,7 +278,7 @@ class Sender:
                 self._record(Received(*where, reply))
                 break
             await anyio.sleep(POLL_SECONDS)
-            instance = self._next_instance()
+            instance = self.next_instance()
             reply = await self._exchange(sending, delivery, instance, sending.request)
         return reply
 
@@ -316,6 +318,10 @@ class Sender:
             self._record(Answered(call, name, response.action, response.content, delivery))
         else:
             self._record(Answered(call, name, "other", None, delivery))
+
+    def open_question(self, call: int, name: str) -> Question | None:
+        """Return a question of a call that is open; None if it was not asked."""
+        return self._clients[call].open.get(name)
 
     # --- the answers of whole calls -------------------------------------------------------------
 

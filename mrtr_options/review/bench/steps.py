@@ -114,6 +114,10 @@ class Step:
         """The abilities of a deployment that it needs."""
         return set() if self.fault is None else {*KINDS[self.fault].needs}
 
+    async def play(self, player: Any) -> None:
+        """Play the step, where `Player.take` has no case for its kind."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Send(Step):
@@ -196,37 +200,6 @@ class Repeat(Step):
     @property
     def calls(self) -> tuple[int, ...]:
         return (self.call,)
-
-
-MANY_FORGED = 20
-"""The number of forged states that counts for all of them."""
-
-
-@dataclass(frozen=True)
-class Forge(Step):
-    """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
-
-    Attributes:
-        round: The name of the round whose state is forged: the question that it answers.
-        answer: The user's answer to that question; None to agree.
-        call: The number of the call.
-        only: The name of the one state that is made; empty for all.
-        most: The number of states that are sent, spread over all kinds; 0 for all.
-    """
-
-    round: RoundName
-    answer: UserAnswer | None = None
-    call: int = 1
-    only: str = ""
-    most: int = 0
-
-    @property
-    def calls(self) -> tuple[int, ...]:
-        return (self.call,)
-
-    @property
-    def effects(self) -> int:
-        return self.most or MANY_FORGED
 
 
 @dataclass(frozen=True)

@@ -5,24 +5,30 @@ Knows the processes of a file; nothing of what is done with what is found.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import replace
-from typing import Literal, cast, get_args
-
-import anyio
-import mcp_types as types
-from mcp.client.session import ClientRequestContext
+from collections.abc import AsyncGenerator, Callable
+from typing import Literal, get_args
 
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
-from mrtr_options.review.bench.driver import MAX_REQUESTS
-from mrtr_options.review.bench.edits import edit_state
-from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.messages import Request
+from mrtr_options.review.bench.player import Player
+from mrtr_options.review.bench.run import take_steps
+from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.sender import on_the_wire
-from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.bench.steps import AGREE, CANCEL, DECLINE, Accept
+from mrtr_options.review.bench.setup import Era, Setup
+from mrtr_options.review.bench.steps import (
+    CANCEL,
+    DECLINE,
+    FIRST,
+    PLACE,
+    UNITS,
+    Accept,
+    RoundName,
+    Send,
+    Step,
+    UserAnswer,
+    WholeCall,
+)
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.calls import in_turn
 
@@ -124,62 +130,38 @@ def one_call(outcome: Outcome, era: Era) -> Scenario:
 async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
     """Make calls that all end in the same way."""
     for number in range(calls):
-        request = Request(in_turn(("Tokyo", "Springfield"), number), era=era)
-        if era == "legacy":
-            await _make_legacy(instances, request, outcome)
-        else:
-            await _make_modern(instances, request, outcome)
+        location = in_turn(("Tokyo", "Springfield"), number)
+        steps = _steps(outcome) if era == "modern" else (_whole_call(outcome, location),)
+        scenario = Scenario(outcome, "", Setup(era), (Caller(location),), script=steps)
+        await take_steps(Player(scenario, instances))
 
 
-async def _make_modern(instances: Instances, request: Request, outcome: Outcome) -> None:
-    reply = await instances.send(0, request)
+def _steps(outcome: Outcome) -> tuple[Step, ...]:
+    """Return the rounds of a new client's call. A question that is not asked is left out."""
+    if outcome == "reported":
+        return (FIRST, PLACE, UNITS)
     if outcome == "abandoned":
-        return
-    if outcome == "refused":
-        state = edit_state(reply.state, "changed")
-        answers = _answers(reply, outcome)
-        await instances.send(0, replace(request, answers=answers, state=state))
-        return
-    for _ in range(MAX_REQUESTS):  # a server may ask for ever
-        if not reply.questions:
-            return
-        answers = _answers(reply, outcome)
-        reply = await instances.send(0, replace(request, answers=answers, state=reply.state))
-        if outcome != "reported":
-            return
+        return (FIRST,)
+    edit = "changed" if outcome == "refused" else None
+    said = _ANSWERS.get(outcome, {})
+    return (FIRST, *(Send(name, said.get(name), edit=edit) for name in ASKED))
 
 
-def _answers(reply: Reply, outcome: Outcome) -> types.InputResponses:
-    """Return the answer to each question of a response."""
-    return {key: _answer(reply.name_of(key), outcome) for key in reply.questions}
+def _whole_call(outcome: Outcome, location: str) -> WholeCall:
+    first = "place" if location == "Springfield" else "units"
+    return WholeCall({**_ANSWERS.get(outcome, {})}, leaves=first if outcome == "abandoned" else "")
 
 
-def _answer(name: str, outcome: Outcome) -> types.InputResponse:
-    """Return the answer of the user of a call with an outcome to a question."""
-    if outcome == "declined":
-        return on_the_wire(DECLINE)
-    if outcome == "cancelled":
-        return on_the_wire(CANCEL)
-    said: Mapping[str, str] = AGREE
-    if outcome == "did not fit":
-        said = dict.fromkeys(AGREE, "kelvin")
-    return on_the_wire(Accept({name: said[name]}))
+ASKED: tuple[RoundName, ...] = ("place", "units")
+"""The questions of a call."""
 
 
-async def _make_legacy(instances: Instances, request: Request, outcome: Outcome) -> None:
-    gone = anyio.Event()
-
-    async def user(
-        context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult:
-        if outcome == "abandoned":
-            gone.set()
-            await anyio.sleep_forever()
-        assert isinstance(params, types.ElicitRequestFormParams)
-        name = next(iter(params.requested_schema["properties"]))
-        return cast("types.ElicitResult", _answer(name, outcome))
-
-    await instances.send(0, request, user, gone)
+_ANSWERS: dict[Outcome, dict[str, UserAnswer]] = {
+    "declined": dict.fromkeys(ASKED, DECLINE),
+    "cancelled": dict.fromkeys(ASKED, CANCEL),
+    "did not fit": {name: Accept({name: "kelvin"}) for name in ASKED},
+}
+"""The user's answers that do not agree."""
 
 
 async def _held_now(instances: Instances, children: Children) -> dict[str, int]:

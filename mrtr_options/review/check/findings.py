@@ -15,9 +15,10 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 import mrtr_options.review.judge.contract.rules as rules
+from mrtr_options.review.bench.attacks.forgeries import Forge
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.steps import Forge, Repeat, Send, Step, Together, WholeCall
+from mrtr_options.review.bench.steps import Repeat, Send, Step, Together, WholeCall
 from mrtr_options.review.check.calls import rounds
 from mrtr_options.review.explore.combinations import Play
 from mrtr_options.review.judge.contract import RULES, violations

@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mrtr_options.review.bench.attacks.forgeries import Forge
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.steps import Forge, Step
+from mrtr_options.review.bench.steps import Step
 from mrtr_options.review.check.findings import without
 
 SLOW_SECONDS = 0.12

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
+from mrtr_options.review.bench.attacks.forgeries import Forge
 from mrtr_options.review.bench.edits import in_full_width
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
-    Forge,
     Nothing,
     Send,
     StateEdit,

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
 
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import describe_faults, names_of, parse
+from mrtr_options.review.bench.faults import COUNTS, describe_faults, names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import POLICIES, Era
 from mrtr_options.review.check.compared import AGAIN, Way
-from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.findings import Finding
+from mrtr_options.review.check.report import NEVER_LOOKED_AT, Report
+from mrtr_options.review.check.story import story
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.summary import (
     NOT_TRIED,
     as_in,
     kinds_in_short,
+    not_tried_cell,
+    not_tried_lines,
 )
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Verdict
-from mrtr_options.review.show.html import (
-    describe_broken,
-    describe_judging,
-    describe_unseen,
-    describe_verdict,
-    risks_heading,
-)
 from mrtr_options.review.show.tables import COLOURS, LEGEND
 from mrtr_options.terminal import console, plural
 from mrtr_options.tool.notation import DEFAULT, in_text
+
+MOST_RUNS_NAMED = 3
+"""The most runs that are named on a line."""
 
 MOST_NAMED = 5
 """The most schedules that are named in which the nearest option differs."""
@@ -191,3 +196,124 @@ def _print_runs(report: Report) -> None:
         table.add_row(schedule, era, where, Text(cell, colour), Text(fate, colour))
     console().print(table)
     console().print(LEGEND[0])
+
+
+# --- sentences that the page has, too -------------------------------------------------------------
+
+
+def describe_verdict(report: Report) -> str:
+    """Return the verdict in a line: the broken rules, or the risks and that it keeps them all."""
+    names = report.broken_names
+    if names:
+        contract = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
+    elif report.own:
+        departs = ", ".join(report.own.departs)
+        but = f" but for {departs}, as it declares," if departs else ""
+        contract = f"Keeps the contract{but} and its own guarantees"
+    else:
+        contract = "Keeps the contract"
+    if report.departures:
+        contract += f"; departs from {', '.join(each.rule for each in report.departures)}"
+    by_cause: dict[str, list[str]] = {}
+    for risk in report.risks:
+        first = risk.counterexamples[0]
+        words = f"{risk.anomaly.name} ({first})" if first else risk.anomaly.name
+        by_cause.setdefault(_describe_cause(first), []).append(words)
+    risks = [f"{cause}: {'; '.join(words)}." for cause, words in by_cause.items()]
+    if names:
+        return " ".join([f"{contract}.", *risks])
+    return " ".join([*risks, f"{contract}."])
+
+
+def _describe_cause(counterexample: str) -> str:
+    """Return "Under one fault", "Under a schedule" or "In every call"."""
+    if not counterexample:
+        return "In every call"
+    if counterexample in SCHEDULES:
+        return "Under a schedule"
+    return f"Under {COUNTS.get(len(parse(counterexample)), 'no fault')}"
+
+
+def describe_judging(report: Report) -> list[str]:
+    """Return lines on how the proposal was judged, and what was left out."""
+    by = f" {report.judged}" if report.judged else ""
+    held = "and its own guarantees" if report.own else "only"
+    if report.own is None and "://" not in report.target:
+        held += f"; {_where_to_declare(Path(report.target))} to declare stronger guarantees"
+    lines = [f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"]
+    for why, runs in report.left_out.items():
+        left_out = plural(runs, "run") if runs else "further runs"
+        lines.append(f"left out: {left_out} {why}")
+    lines.append(f"never looked at: {'; '.join(NEVER_LOOKED_AT)}")
+    return [*lines, *not_tried_lines(report.not_tried), *_describe_state_only(report)]
+
+
+def _where_to_declare(file: Path) -> str:
+    """Return the place to declare guarantees: an option's are in the file of all options."""
+    letter = re.fullmatch(r"option_([a-z])_\w+", file.stem)
+    if letter is None:
+        return f"add {file.stem}.toml"
+    return f"add [{letter[1].upper()}] to mrtr_options/guarantees.toml"
+
+
+def _describe_state_only(report: Report) -> list[str]:
+    """Say where a server depends on a state without a question.
+
+    Some clients never send such a state again.
+    """
+    lines: list[str] = []
+    for runs, where in (
+        (list(report.state_only_calm), "though nothing goes wrong"),
+        (list(report.state_only_else), "where something goes wrong"),
+    ):
+        if runs:
+            some = ", ".join(runs[:MOST_RUNS_NAMED])
+            if len(runs) > MOST_RUNS_NAMED:
+                some += ", ..."
+            lines.append(
+                f"sends a state without a question {where}, in {plural(len(runs), 'run')}: {some};"
+                " some clients show an error for it and end the call"
+            )
+    return lines
+
+
+def describe_broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
+    """Yield each breach: a heading, whether it turns the verdict, and lines."""
+    for finding in report.findings:
+        yield (
+            f"breaks {finding.rule}: {RULES[finding.rule].says}",
+            True,
+            _describe_finding(report, finding, "breaks"),
+        )
+    for finding in report.departures:
+        told = _describe_finding(report, finding, "departs from")
+        yield f"departs from {finding.rule}: {RULES[finding.rule].says}", False, told
+    if report.findings and report.raised:
+        others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
+        yield f"what its code raised{others}:", False, report.raised[0].splitlines()
+    for guarantee, runs in groupby(report.broken, lambda each: each[0]):
+        seen = [(at, at.breaks[guarantee.name]) for _, at in runs]
+        lines = [f"{at.schedule} ({at.era}, {at.deployment}): {why}" for at, why in seen]
+        yield f"breaks {guarantee.name}: {guarantee.says}", True, lines
+
+
+def _describe_finding(report: Report, finding: Finding, does: str) -> list[str]:
+    """Return the specification's sentence on the rule, the run, and the rules that follow."""
+    source = RULES[finding.rule].source or "a rule of docs/CONTRACT.md alone"
+    lines = [source, *story(finding)]
+    following = report.following(finding)
+    if following:
+        lines.append(f"so it also {does} {', '.join(following)}")
+    return lines
+
+
+def risks_heading(report: Report) -> str:
+    """Return the heading of the risks, which are not all allowed if a rule is broken."""
+    return "allowed, but worth knowing" if report.holds else "also worth knowing"
+
+
+def describe_unseen(report: Report) -> str:
+    """Name the anomalies that were not seen although some kinds of faults were not tried."""
+    shown = {risk.anomaly.name for risk in report.risks}
+    words = [anomaly.name for anomaly in ANOMALIES if anomaly.name not in shown]
+    return f"{not_tried_cell(report.not_tried)}; so this may still happen: {'; '.join(words)}"

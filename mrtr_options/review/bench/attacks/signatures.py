@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, cast
 
-from mrtr_options.review.bench.state_changes import change_readable
+from mrtr_options.review.bench.attacks.state_changes import change_readable
 from mrtr_options.review.bench.state_text import (
     DIGESTS,
     ENCODINGS,

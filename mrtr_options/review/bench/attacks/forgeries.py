@@ -13,23 +13,31 @@ import json
 import pickle
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from mrtr_options.review.bench.edits import in_full_width
-from mrtr_options.review.bench.signatures import (
+import mcp_types as types
+
+from mrtr_options.review.bench.attacks.signatures import (
     damage_signatures,
     sign_again,
     sign_other_heads,
+    signed_as_told,
     unsigned_tokens,
 )
-from mrtr_options.review.bench.state_changes import (
+from mrtr_options.review.bench.attacks.state_changes import (
     change_readable,
     damage,
     flip_bits,
     guess_neighbours,
     splice,
 )
+from mrtr_options.review.bench.edits import in_full_width
+from mrtr_options.review.bench.messages import Reply, Request
+from mrtr_options.review.bench.player import Player
+from mrtr_options.review.bench.sender import agree, on_the_wire
 from mrtr_options.review.bench.state_text import parts, spelling
+from mrtr_options.review.bench.steps import Nothing, RoundName, Step, UserAnswer
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 MAX_FORGERIES = 350
@@ -162,3 +170,74 @@ def _foreign_payloads(state: str) -> list[tuple[str, str]]:
 
 MAX_PLACES = 4
 """The most parts of a state that are replaced by a foreign payload."""
+
+
+# --- the step -----------------------------------------------------------------------------------
+
+_AS_TOLD = ", signed as its refusal says"
+"""The end of the name of a state that is made with a signature from a refusal."""
+
+MAX_TOLD = 40
+"""The most such states that are tried of one state."""
+
+MANY_FORGED = 20
+"""The number of forged states that counts for all of them."""
+
+
+@dataclass(frozen=True)
+class Forge(Step):
+    """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
+
+    Attributes:
+        round: The name of the round whose state is forged: the question that it answers.
+        answer: The user's answer to that question; None to agree.
+        call: The number of the call.
+        only: The name of the one state that is made; empty for all.
+        most: The number of states that are sent, spread over all kinds; 0 for all.
+    """
+
+    round: RoundName
+    answer: UserAnswer | None = None
+    call: int = 1
+    only: str = ""
+    most: int = 0
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        return (self.call,)
+
+    @property
+    def effects(self) -> int:
+        return self.most or MANY_FORGED
+
+    async def play(self, player: Player) -> None:
+        """Send every state that can be forged. Do nothing if the question was not asked."""
+        asked = player.open_question(self.call, self.round)
+        if asked is None or asked.state is None:
+            return
+        answers = None
+        if not isinstance(self.answer, Nothing):
+            answers = {asked.key: on_the_wire(self.answer or agree(self.round))}
+        made = forge(asked.state, [state for state in player.held if state != asked.state])
+        if self.most and not self.only:
+            made = spread_over(made, self.most)
+        left = MAX_TOLD
+        for name, state in made:
+            if self.only not in ("", name) and not self.only.startswith(f"{name}{_AS_TOLD}"):
+                continue
+            reply = await self._send(player, answers, name, state)
+            says = f"{reply.message} {reply.data}"
+            for number, signed in enumerate(signed_as_told(state, says), start=1):
+                as_told = f"{name}{_AS_TOLD} ({number})"
+                if self.only in ("", as_told) and left:
+                    left -= 1
+                    await self._send(player, answers, as_told, signed)
+
+    async def _send(
+        self, player: Player, answers: types.InputResponses | None, name: str, state: str
+    ) -> Reply:
+        """Send one forged state."""
+        who = player.scenario.callers[self.call - 1]
+        request = Request(who.location, answers, state, who.principal, who.asks, forged=name)
+        to = [player.next_instance()]
+        return await player.play_round(request, to, call=self.call, unseen=True)
