@@ -184,6 +184,7 @@ PROXIES = Source[Scoreboard](
         "proxies, carried": proxies.carried,
         "proxies, crossings": proxies.crossings,
         "proxies, versions": proxies.versions,
+        "guards": proxies.guards,
     },
 )
 

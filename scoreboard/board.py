@@ -17,6 +17,7 @@ from mrtr_options.review.explore.kept import KeptFile
 from scoreboard import ROOT
 from scoreboard.frameworks.frameworks import frameworks
 from scoreboard.frameworks.play import FrameworkReview
+from scoreboard.proxies.guards import GuardResults
 from scoreboard.proxies.play import ProxyResults, proxies
 from scoreboard.servers.peers import Described, Unavailable, build, peers
 from scoreboard.servers.play import ServerReview, Told
@@ -53,6 +54,7 @@ class Scoreboard(BaseModel):
     servers: dict[str, Kept[ServerReview]] = {}
     frameworks: dict[str, Kept[FrameworkReview]] = {}
     proxies: dict[str, ProxyResults] = {}
+    guards: dict[str, GuardResults] = {}
 
 
 def read(path: Path = FILE) -> Scoreboard:
@@ -82,6 +84,15 @@ def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
         board = kept.read(Scoreboard())
         every = board.proxies | {name: found}
         board.proxies = {each: every[each] for each in proxies() if each in every}
+        kept.write(board)
+
+
+def keep_guards(found: dict[str, GuardResults], path: Path = FILE) -> None:
+    """Keep the results of the guards."""
+    kept = KeptFile(path, Scoreboard)
+    with kept.locked():
+        board = kept.read(Scoreboard())
+        board.guards = found
         kept.write(board)
 
 

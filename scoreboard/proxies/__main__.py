@@ -15,7 +15,8 @@ from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
-from scoreboard.board import keep_proxy
+from scoreboard.board import keep_guards, keep_proxy
+from scoreboard.proxies import guards
 from scoreboard.proxies.play import install, proxies, review
 from scoreboard.proxies.upstream import FAULTS, Name
 from scoreboard.servers.peers import Unavailable
@@ -35,8 +36,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--fault", metavar="NAME,...", help="these faults alone; nothing is kept then"
     )
+    parser.add_argument(
+        "--guards", action="store_true", help="the guards that others sell, in place of proxies"
+    )
     args = parser.parse_args(argv)
-    return run_command(lambda: _proxies(args))
+    return run_command(lambda: _guards() if args.guards else _proxies(args))
+
+
+def _guards() -> int:
+    guards.install()
+    found = {name: anyio.run(guards.play_guard, each) for name, each in guards.GUARDS.items()}
+    keep_guards(found)
+    for name, results in found.items():
+        for around, by_server in results.cells.items():
+            for subject, seen in by_server.items():
+                charged = f"{seen.resent} and {seen.called_again} bills"
+                print(f"{name} around the {around}, {subject}: {seen.end}; {charged}")
+    return 0
 
 
 def _proxies(args: argparse.Namespace) -> int:

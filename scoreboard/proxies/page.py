@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.board import Scoreboard
+from scoreboard.proxies.guards import GUARDS
 from scoreboard.proxies.play import (
     LIMITATION,
     SUBJECTS,
@@ -160,6 +161,34 @@ def crossings(board: Scoreboard) -> str:
 
 def _each(words: set[str]) -> str:
     return " or ".join(sorted(words))
+
+
+def guards(board: Scoreboard) -> str:
+    """Return a table of the guards that others sell, around the tool and around the charge."""
+    lines: list[Sequence[str]] = []
+    for name, found in board.guards.items():
+        ways = {"tool": GUARDS[name].tool, "charge": GUARDS[name].charge}
+        for around, way in ways.items():
+            seen = found.cells[around].values()
+            ends = sorted({each.end for each in seen})
+            ended = [each for each in seen if each.end == "result"]
+            resent, again = (
+                "/".join(map(str, bills)) if ended else "nothing is charged"
+                for bills in (
+                    [each.resent for each in seen],
+                    [each.called_again for each in seen],
+                )
+            )
+            title = GUARDS[name].title.replace("==", " ")
+            lines.append((title, f"the {around}: {way}", " or ".join(ends), resent, again))
+    heads = (
+        "guard",
+        "around",
+        "a call that asks",
+        "result lost, the round is sent again: charged",
+        "result lost, the tool is called again: charged",
+    )
+    return markdown(heads, lines)
 
 
 def versions(board: Scoreboard) -> str:

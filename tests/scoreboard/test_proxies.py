@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scoreboard.board import read
-from scoreboard.proxies import page, play
+from scoreboard.proxies import guards, page, play
 from scoreboard.proxies.play import (
     Crossed,
     Passed,
@@ -160,3 +161,29 @@ def test_a_proxy_is_installed_once_or_the_reason_is_named(
     failing = about.model_copy(update={"needs": ["other"], "install": [["false"]]})
     with pytest.raises(Unavailable, match="`false` fails"):
         install(failing, ran.append)
+
+
+KNOWN: dict[str, Any] = {}
+
+
+def by_location(file: str, function: guards.Function) -> guards.Function:
+    """Guard a function as those that others sell do: each argument is done once."""
+
+    def once(location: str) -> Any:
+        name = f"{file} {location}"
+        if name not in KNOWN:
+            KNOWN[name] = function(location)
+        return KNOWN[name]
+
+    return once
+
+
+@pytest.mark.anyio
+async def test_a_guard_that_knows_a_call_by_its_arguments_asks_for_ever_but_charges_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guards, "SUBJECTS", ("E",))
+    guard = guards.Guard("none", by_location, tool="", charge="")
+    found = (await guards.play_guard(guard)).cells
+    assert found["tool"]["E"] == guards.Guarded(end="asks for ever", resent=0, called_again=0)
+    assert found["charge"]["E"] == guards.Guarded(end="result", resent=1, called_again=1)
