@@ -24,9 +24,10 @@ from mcp.client.stdio import stdio_client
 from pydantic import BaseModel
 
 from mrtr_options.review.bench.client import MODES
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
-from mrtr_options.review.bench.scratch import scratch
-from mrtr_options.review.bench.subjects import make_wrappers, open_store, subject_named
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.handler import Params, Result
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import load
