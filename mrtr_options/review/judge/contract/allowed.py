@@ -7,16 +7,15 @@ look at the response that came.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import mcp_types as types
 
 import mrtr_options.review.judge.contract.rules as rules
-from mrtr_options.review.bench.history import Answered, Asked, Reply
+from mrtr_options.review.bench.history import Answered, Reply
 from mrtr_options.review.bench.narrate import describe_reply
 from mrtr_options.review.judge.contract.content import (
-    Meaning,
     fits_the_schema,
     has_control,
     has_more,
@@ -25,7 +24,12 @@ from mrtr_options.review.judge.contract.content import (
     location_of,
     places_meant,
 )
-from mrtr_options.review.judge.contract.exchanges import Calls, Exchange, Token
+from mrtr_options.review.judge.contract.exchanges import (
+    Calls,
+    Exchange,
+    Position,
+    Token,
+)
 from mrtr_options.review.judge.contract.kinds import (
     CANNOT_ASK,
     INVALID,
@@ -38,6 +42,8 @@ from mrtr_options.review.judge.contract.kinds import (
     ToolError,
     asks_place,
     asks_units,
+    in_words,
+    place_in,
     report,
 )
 from mrtr_options.review.judge.contract.rules import Rule
@@ -229,7 +235,7 @@ def _allow_more(calls: Calls, one: Exchange, refused: Refused) -> list[Allowed]:
 def _rule_on_legacy(calls: Calls, one: Exchange) -> Ruling:
     """Return the allowed end of a whole call in one request, with its pushed questions."""
     if one.asked:
-        return _PushedCall(one).rule_on_end()
+        return _rule_on_pushed(calls, one)
     location = location_of(one.request)
     can_be_asked = one.request.asks and all(places_meant(location))
     if can_be_asked and _asks_other_versions(calls, one):
@@ -249,91 +255,60 @@ def _first_question(location: str) -> Asks:
     return asks_units(matches[0]) if len(matches) == 1 else asks_place(location, matches)
 
 
-class _PushedCall:
-    """A whole call in one request, which asks its client on the way.
+def _rule_on_pushed(calls: Calls, one: Exchange) -> Ruling:
+    """Return the allowed end of a whole call in one request, which asks its client on the way.
 
     The questions are read in order, each with the user's answer, until one ends the call.
     """
-
-    def __init__(self, one: Exchange) -> None:
-        location = location_of(one.request)
-        matches = places_meant(location)[-1]
-        self._one = one
-        self._is_known = bool(matches)
-        self._place = matches[0] if len(matches) == 1 else ""
-        self._question = _first_question(location)
-        self._answers = list(one.answered)
-        self._problems: list[Problem] = []
-
-    def rule_on_end(self) -> Ruling:
-        """Return the allowed end of the call."""
-        self._check_repetitions()
-        for asked in self._one.asked:
-            ruling = self._rule_after(asked, is_last=asked is self._one.asked[-1])
-            if ruling is not None:
-                return ruling
-        return self._allow(rules.QUESTIONS_ARE_ASKED_IN_ORDER, self._question)
-
-    def _allow(self, rule: Rule, *responses: Allowed) -> Ruling:
-        return Ruling(rule, [*responses], tuple(self._problems))
-
-    def _note(self, rule: Rule, allowed: str, came: str) -> None:
-        self._problems.append(self._one.breaks(rule, allowed, came))
-
-    def _check_repetitions(self) -> None:
-        times = Counter(asked.message for asked in self._one.asked)
-        again = max(times.values()) - 1
-        if again > AGAIN:
-            self._note(rules.EVERY_REQUEST_IS_ANSWERED, f"{AGAIN} times again", f"{again} times")
-
-    def _rule_after(self, asked: Asked, *, is_last: bool) -> Ruling | None:
-        """Return the allowed end if the call ends at a question; None if it goes on."""
-        shown = Reply(questions={"k": asked.message}, schemas={"k": asked.schema})
-        if not self._is_known or not self._question.fits(shown):
-            rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
-            self._note(rule, str(self._question), describe_reply(shown))
-            return self._allow(rule, Refused(()), Reports(self._one.reply.text or "", None))
+    location = location_of(one.request)
+    ruling = Ruling(rules.QUESTIONS_ARE_ASKED_IN_ORDER, [_first_question(location)])
+    answers = iter(one.answered)
+    problems = [*_check_repetitions(one)]
+    for asked in one.asked:
+        shown = Reply(questions={_KEY: asked.message}, schemas={_KEY: asked.schema})
+        due = [each for each in ruling.responses if isinstance(each, Asks) and each.fits(shown)]
+        came = describe_reply(shown)
+        if not due or not all(places_meant(location)):
+            problems.append(one.breaks(ruling.rule, in_words(ruling.responses), came))
+            if not any(isinstance(each, Ends) for each in ruling.responses):
+                ruling.responses[:] = [Refused(()), Reports(one.reply.text or "", None)]
+            break
         if not asked.declared:
-            self._note(rules.ASKS_ONLY_WHO_CAN_BE_ASKED, "no question", describe_reply(shown))
-        if not self._answers:
+            rule = rules.ASKS_ONLY_WHO_CAN_BE_ASKED
+            problems.append(one.breaks(rule, "no question", came))
+        answer = next(answers, None)
+        if answer is None:
             if asked.declared:
                 after = "a response after the user's answer, who may think for nine minutes"
-                self._note(rules.THE_REPORT_IS_THE_PAGES, after, "one before it")
-            return self._allow(rules.QUESTIONS_ARE_ASKED_IN_ORDER, Refused(()))
-        answer = self._answers.pop(0)
-        if answer.action == "other" and is_last:  # the client's error in place of an answer
-            return self._allow(rules.ANSWERS_ARE_CHECKED, Refused(()))
-        return self._rule_after_answer(_interpret_pushed(answer, self._question), is_last=is_last)
+                rule = rules.THE_REPORT_IS_THE_PAGES
+                problems.append(one.breaks(rule, after, "one before it"))
+            ruling = Ruling(rules.QUESTIONS_ARE_ASKED_IN_ORDER, [Refused(())])
+            break
+        at = Position(due[0].name, _KEY, place_in(asked.message))
+        round_of = _as_round(one, answer, at)
+        step = _NextStep(calls, round_of, location, places_meant(location)[-1], codes=())
+        allowed = step.allow()
+        ruling = Ruling(step.rule, allowed)
+    return replace(ruling, problems=tuple(problems))
 
-    def _rule_after_answer(self, answer: Meaning, *, is_last: bool) -> Ruling | None:
-        """Return the allowed end if the call ends at an answer; None if it goes on."""
-        match answer.what:
-            case "decline":
-                return self._end(
-                    rules.DECLINE_ENDS_THE_CALL, Ends("declined", "cancelled", ()), is_last=is_last
-                )
-            case "cancel":
-                return self._end(
-                    rules.CANCEL_ENDS_THE_CALL, Ends("cancelled", "declined", ()), is_last=is_last
-                )
-            case "bad":
-                return self._allow(rules.ANSWERS_ARE_CHECKED, Refused(())) if is_last else None
-            case "fits" | "loose":
-                return self._take(answer.value)
 
-    def _end(self, rule: Rule, end: Ends, *, is_last: bool) -> Ruling:
-        if not is_last:
-            self._note(rule, "no question after it", "one more")
-        return self._allow(rule, end)
+def _as_round(one: Exchange, answer: Answered, position: Position) -> Exchange:
+    """Return the round in which a new client would send the answer to a pushed question."""
+    given = types.ElicitResult.model_construct(action=answer.action, content=answer.content)
+    request = replace(one.request, answers={_KEY: given}, asks=True)
+    return replace(one, sent=replace(one.sent, request=request), position=position)
 
-    def _take(self, value: str) -> Ruling | None:
-        """Take the answer to the open question: a place, or else the units, which end the call."""
-        if self._place:
-            text = report(self._place, value)
-            return self._allow(rules.THE_REPORT_IS_THE_PAGES, Reports(text, self._place))
-        self._place = value
-        self._question = asks_units(value)
-        return None
+
+def _check_repetitions(one: Exchange) -> Iterator[Problem]:
+    times = Counter(asked.message for asked in one.asked)
+    again = max(times.values()) - 1
+    if again > AGAIN:
+        rule = rules.EVERY_REQUEST_IS_ANSWERED
+        yield one.breaks(rule, f"{AGAIN} times again", f"{again} times")
+
+
+_KEY = "k"
+"""The key of a pushed question, which has none."""
 
 
 def _asks_other_versions(calls: Calls, one: Exchange) -> bool:
@@ -344,13 +319,6 @@ def _asks_other_versions(calls: Calls, one: Exchange) -> bool:
         and each.request.declares == one.request.declares
         for each in calls.exchanges.values()
     )
-
-
-def _interpret_pushed(event: Answered, question: Asks) -> Meaning:
-    if event.action == "decline" or event.action == "cancel":
-        return Meaning(event.action)
-    answer = types.ElicitResult.model_construct(action=event.action, content=event.content)
-    return interpret(answer, question.name, question.choices)
 
 
 def _allow_all_places(calls: Calls, one: Exchange) -> Ruling:
@@ -371,11 +339,20 @@ def _allow_all_places(calls: Calls, one: Exchange) -> Ruling:
 
 
 class _NextStep:
-    """The responses that are allowed to one request, its location taken for some places."""
+    """The responses that are allowed to one request, its location taken for some places.
+
+    `codes` are those of an error that refuses an answer; any code of an old client's server.
+    """
 
     def __init__(
-        self, calls: Calls, one: Exchange, location: str, matches: tuple[str, ...]
+        self,
+        calls: Calls,
+        one: Exchange,
+        location: str,
+        matches: tuple[str, ...],
+        codes: tuple[int, ...] = (INVALID,),
     ) -> None:
+        self.codes = codes
         self.asks = one.request.asks
         self.later = one.request.state is not None
         self.location = location
@@ -458,7 +435,8 @@ class _NextStep:
     ) -> list[Allowed]:
         meaning = interpret(answer, question.name, question.choices)
         has_form = isinstance(answer, types.ElicitResult) and bool(answer.content)
-        refused = Refused(naming=self.names_of(question.name) if has_form else ())
+        naming = self.names_of(question.name) if has_form and self.codes else ()
+        refused = Refused(self.codes, naming)
         match meaning.what:
             case "fits":
                 return then(meaning.value)
@@ -469,7 +447,7 @@ class _NextStep:
                 return [refused, question] if self.asks else [refused]
             case "decline":
                 self._set_rule(rules.DECLINE_ENDS_THE_CALL)
-                return [Ends("declined", "cancelled")]
+                return [Ends("declined", "cancelled", self.codes)]
             case "cancel":
                 self._set_rule(rules.CANCEL_ENDS_THE_CALL)
-                return [Ends("cancelled", "declined")]
+                return [Ends("cancelled", "declined", self.codes)]

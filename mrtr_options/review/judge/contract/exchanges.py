@@ -39,10 +39,9 @@ from mrtr_options.review.judge.contract.content import (
     location_of,
     places_meant,
 )
-from mrtr_options.review.judge.contract.kinds import Allowed
+from mrtr_options.review.judge.contract.kinds import Allowed, place_in
 from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
-from mrtr_options.tool import weather
 
 
 @dataclass(frozen=True)
@@ -469,8 +468,7 @@ class Calls:
             earlier.extend((name, answer) for answer in answers)
         if reply.name_of(key) == "place":
             return Position("place", key, None, tuple(earlier))
-        place = message.removeprefix("Which units for ").removesuffix("?")
-        return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
+        return Position("units", key, place_in(message), tuple(earlier))
 
 
 def _find_token(

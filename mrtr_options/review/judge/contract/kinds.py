@@ -148,6 +148,12 @@ def asks_units(place: str) -> Asks:
     return Asks("units", (f"Which units for {place}?",), UNITS)
 
 
+def place_in(question: str) -> str | None:
+    """Return the place that a question about units names; None in any other text."""
+    place = question.removeprefix("Which units for ").removesuffix("?")
+    return place if place in weather.REPORTS else None
+
+
 def report(place: str, units: str | None) -> str:
     """Return the report of a place; without units, metric ones are assumed."""
     answer = (
