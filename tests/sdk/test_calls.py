@@ -18,12 +18,14 @@ from mcp.server import MCPServer, Server
 from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk import waiting as waits
 from mrtr_options.sdk.protection import ANSWER_BY
+from tests.restaurant import call as book_table
+from tests.restaurant import lowlevel, tool
 from tests.sdk.shop import (
     KEY,
     TIERS,
@@ -418,14 +420,9 @@ async def test_a_guard_that_does_nothing_for_a_tool_says_so_once(
         return sdk.text("at eight")
 
     guard = sdk.single_use(sdk.SqliteStore(":memory:"))
-    server = sdk.build_server("shop", sdk.Tool("hours", "When?", NoArguments, hours, [guard]))
-    async with Client(server, mode=MODES["modern"]) as client:
-        for _ in range(2):
-            await client.call_tool("hours", {})
+    server = lowlevel(tool(hours, guard))
+    for _ in range(2):
+        await book_table(server)
     (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert "has no name" in said
     assert "single_use(store, call=...)" in said
-
-
-class NoArguments(BaseModel):
-    """No arguments."""

@@ -16,17 +16,12 @@ from pydantic import BaseModel
 from mrtr_options import sdk
 from mrtr_options.sdk.protection import ProtectedRounds
 from mrtr_options.sdk.testing import served
+from tests.restaurant import lowlevel, tool
 from tests.sdk.fakes import Context, FakeSession, of_session
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
 SECRET = "password=hunter2"
-
-
-class Nothing(BaseModel):
-    """Arguments with one field, so that there is a schema."""
-
-    name: str = ""
 
 
 class Strict(BaseModel):
@@ -51,13 +46,11 @@ RAISES: tuple[Callable[[], None], ...] = (plain, grouped, of_the_authors_own_dat
 def server_that(fails: Callable[[], None]) -> Server[Any]:
     """Make a server whose one tool fails like this."""
 
-    async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+    async def handler(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
         fails()
         return sdk.text("did not fail")
 
-    return sdk.build_server(
-        "failing", sdk.Tool("tool", "Fails.", Nothing, tool), settings=sdk.Settings()
-    )
+    return lowlevel(tool(handler))
 
 
 @contextlib.asynccontextmanager
@@ -73,7 +66,7 @@ async def test_a_client_is_not_told_the_text_of_an_exception_and_the_log_is(
 ) -> None:
     async with reached(server_that(fails)) as where, Client(where, mode=mode) as client:
         with pytest.raises(MCPError) as told:
-            await client.call_tool("tool", {})
+            await client.call_tool("book_table", {"guest": "Ada"})
     assert told.value.code == -32603
     assert told.value.message == "Internal server error"
     assert SECRET not in str(told.value.error)

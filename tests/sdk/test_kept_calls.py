@@ -26,7 +26,6 @@ from mrtr_options.sdk.resuming.open_calls import MAX_BYTES, CannotKeep, KeptCall
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from tests.sdk.fakes import key_made
 from tests.sdk.resuming_world import ADA, CALLED, World, guarded
-from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -89,21 +88,6 @@ async def test_a_key_of_another_call_is_refused_unsent(
         await world.call(calls=calls, key=call.key)
     assert world.requests == []
     assert [*calls] == [call]
-
-
-async def test_a_key_that_the_server_knows_for_another_call_is_free_for_that_call(
-    tmp_path: Path,
-) -> None:
-    calls = CallFolder(tmp_path)
-    async with guarded() as world, world.client(calls=calls, honours_keys=True) as client:
-        key = new_call_key()
-        assert text_of(await client.call_tool("tool", {"x": 1}, key=key)) == "done"
-        with pytest.raises(MCPError) as reused:
-            await client.call_tool("tool", {"x": 2}, key=key)
-        assert reused.value.error.data["reason"] == "call_reused"
-        assert [*calls] == []
-        assert text_of(await client.call_tool("tool", {"x": 1}, key=key)) == "done"
-    assert world.effects == ["audit", "bill"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])

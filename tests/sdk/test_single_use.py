@@ -13,7 +13,6 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
-from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import ANSWER_BY, MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, request_for
 from mrtr_options.sdk.single_use import guard as guards
@@ -37,13 +36,9 @@ from tests.sdk.fakes import (
     who,
 )
 from tests.sdk.guarded_tool import ADA, BOB, INDETERMINATE, SPENT, State, Tool, guarded
-from tests.sdk.stores import Database
-from tests.sending import Response, connected, counts, instance, send, settings, text_of
+from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
-
-
-around_options = pytest.mark.parametrize("letter", "EFG")
 
 
 SIGN_IN = link("url", "Sign in", "http://127.0.0.1/").request
@@ -274,20 +269,6 @@ async def test_a_crowd_on_one_round_does_not_wait(
         over.set()
     assert others[16:] == [result("Ada, asked 1 times")] * 4
     assert sorted(tool.effects) == ["Ada", "Bob"]
-
-
-@around_options
-async def test_an_old_client_gets_the_whole_conversation_of_a_guarded_option_in_the_shim(
-    letter: str, database: Database, store: Store
-) -> None:
-    run_with = replace(settings(), wrappers=[single_use(store), legacy_shim])
-    async with connected(instance(letter, run_with), "legacy") as client:
-        assert (
-            text_of(await send(client, "Springfield"))
-            == "Springfield, Illinois: 22 °C, partly cloudy."
-        )
-    assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
-    assert [recorded for _, recorded in database.rounds()] == [True, True]
 
 
 def keyed(key: object) -> Params:

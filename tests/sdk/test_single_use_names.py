@@ -1,13 +1,12 @@
 """Tests of the names of calls: their sources, their scope, and the callers who get none."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from mcp.server import MCPServer
-from pydantic import BaseModel
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import (
@@ -19,6 +18,7 @@ from mrtr_options.sdk.call_key import (
     new_call_key,
 )
 from mrtr_options.sdk.current_request import protected
+from tests.restaurant import book, high_tier, lowlevel, tool
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -145,43 +145,26 @@ def test_what_names_no_calls_is_refused(call: Any) -> None:
         CallNaming(call)
 
 
-class Transfer(BaseModel):
-    """The arguments of a transfer."""
-
-    reference: str
-    amount: int = 1
-
-
-async def transfer(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    return sdk.text("done")
-
-
 def tool_named_by(naming: CallNaming) -> sdk.Tool:
     """Return a tool in a guard with this naming, inside another wrapper."""
 
     def wrap(handler: sdk.Handler) -> sdk.Handler:
-        async def named(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-            return await handler(ctx, params)
+        return naming_calls(partial(handler), naming)
 
-        return naming_calls(named, naming)
-
-    return sdk.Tool("transfer", "Transfers.", Transfer, transfer, [wrap, sdk.ask_again])
+    return tool(book, wrap, sdk.ask_again)
 
 
 def test_a_server_that_does_not_know_its_callers_is_refused_when_it_is_built() -> None:
-    with pytest.raises(ValueError, match="two strangers would share a call"):
-        sdk.build_server("bank", tool_named_by(REFERENCE), settings=sdk.Settings())
-    with pytest.raises(ValueError, match="two strangers would share a call"):
-        tool_named_by(REFERENCE).add_to(MCPServer("bank"))
-    sdk.build_server("bank", tool_named_by(REFERENCE), settings=sdk.Settings(authenticated=True))
-    sdk.build_server("bank", tool_named_by(SECRET), settings=sdk.Settings())
-    tool_named_by(SECRET).add_to(MCPServer("bank"))
-
-
-def test_an_argument_that_the_tool_does_not_have_is_refused_when_the_server_is_built() -> None:
-    tool = tool_named_by(CallNaming("ref", call_is_secret=True))
-    with pytest.raises(ValueError, match="its arguments are: reference, amount"):
-        sdk.build_server("bank", tool, settings=sdk.Settings())
+    named, secret = (
+        tool_named_by(CallNaming("guest", call_is_secret=each)) for each in (False, True)
+    )
+    for serve in lowlevel, high_tier:
+        with pytest.raises(ValueError, match="two strangers would share a call"):
+            serve(named)
+        serve(secret)
+    sdk.build_server("bank", named, settings=sdk.Settings(authenticated=True))
+    with pytest.raises(ValueError, match="its arguments are: guest, party"):
+        lowlevel(tool_named_by(CallNaming("ref", call_is_secret=True)))
 
 
 def test_a_repeat_says_so_and_since_when() -> None:

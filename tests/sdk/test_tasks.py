@@ -315,24 +315,6 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
         assert "statusMessage" not in await client.until(task, "completed")
 
 
-@pytest.mark.parametrize("ttl_seconds", [60, None])
-async def test_a_task_is_known_for_its_time_if_it_has_one(
-    engine: str, ttl_seconds: int | None
-) -> None:
-    now = [1_000_000.0]
-    serving = served(engine, ttl_seconds=ttl_seconds, clock=lambda: now[0])
-    async with serving as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-        now[0] += 59
-        assert (await client.get(task))["ttlMs"] == (ttl_seconds and 60_000)
-        now[0] += 1.1 if ttl_seconds else 10**9
-        for method in ("tasks/get", "tasks/cancel"):
-            if ttl_seconds:
-                await client.is_refused(types.INVALID_PARAMS, method, taskId=task["taskId"])
-            else:
-                await client.send(method, taskId=task["taskId"])
-
-
 async def test_a_look_at_no_database_is_refused(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

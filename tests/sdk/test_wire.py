@@ -1,62 +1,31 @@
 """Tests of a server's responses besides its questions: hints, deadlines, reasons of refusals."""
 
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import mcp_types as types
 import pytest
-from mcp import Client
-from mcp.server import MCPServer
-from pydantic import BaseModel
 
 import mrtr_options
-from mrtr_options import sdk
 from mrtr_options.sdk.reasons import Reason
 from tests.commands import REPOSITORY
-from tests.sdk.fakes import Name
+from tests.restaurant import TIERS, Serve, modern, tool
 
 HINTS = types.ToolAnnotations(read_only_hint=True, title="Tables")
 
 
-class Booking(BaseModel):
-    party: int
-
-
-def tool(**more: Any) -> sdk.Tool:
-    async def book(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-        question = sdk.Question("name", "Whose name?", Name)
-        if sdk.answer_to(question, ctx, params) is None:
-            return sdk.ask(question, sdk.Markers())
-        return sdk.text("booked")
-
-    return sdk.Tool("book", "Books.", Booking, book, **more)
-
-
-def lowlevel(settings: sdk.Settings, **more: Any) -> Any:
-    return sdk.build_server("restaurant", tool(**more), settings=settings)
-
-
-def high_tier(settings: sdk.Settings, **more: Any) -> Any:
-    server = MCPServer("restaurant")
-    tool(**more).add_to(server)
-    sdk.protect(server, settings)
-    return server
-
-
-TIERS = pytest.mark.parametrize("build", [lowlevel, high_tier])
-
-
 @TIERS
 @pytest.mark.anyio
-async def test_a_tools_annotations_are_in_its_listing(build: Any) -> None:
-    async with Client(build(sdk.Settings(), annotations=HINTS)) as client:
-        (listed,) = (await client.list_tools()).tools
-    assert listed.annotations == HINTS
+async def test_a_tools_annotations_are_in_its_listing(serve: Serve) -> None:
+    async with modern(serve(replace(tool(), annotations=HINTS))) as client:
+        listed = {each.name: each for each in (await client.list_tools()).tools}
+    assert listed["book_table"].annotations == HINTS
 
 
 def test_annotations_of_another_type_are_refused() -> None:
     with pytest.raises(TypeError, match=r"takes annotations=mcp_types\.ToolAnnotations"):
-        tool(annotations={"readOnlyHint": True})
+        replace(tool(), annotations=cast("Any", {"readOnlyHint": True}))
 
 
 def test_each_reason_on_the_wire_is_in_the_vocabulary_and_in_the_documents() -> None:
