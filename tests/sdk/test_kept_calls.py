@@ -120,19 +120,6 @@ def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
         CallFolder(path)
 
 
-def test_a_folder_not_ones_own_alone_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tmp_path.chmod(0o702)
-    with pytest.raises(CannotKeep, match="not yours alone"):
-        CallFolder(tmp_path)
-    tmp_path.chmod(0o700)
-    CallFolder(tmp_path)
-    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(CannotKeep, match="not yours alone"):
-        CallFolder(tmp_path)
-
-
 HOUR = 3600.0
 DAY = 86_400.0
 
@@ -342,20 +329,28 @@ def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
     assert ("is left out" in caplog.text) == (suffix == ".json")
 
 
-def test_a_folder_that_others_may_write_later_is_used_no_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", ["may write", "own it"])
+def test_a_folder_that_is_not_ones_own_alone_later_is_used_no_more(
+    others: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "calls"
     calls = CallFolder(folder)
     call = KeptCall(server="", principal="", tool="tool")
     calls.keep(call)
-    folder.chmod(0o777)
     uses: tuple[Callable[[], object], ...] = (
+        lambda: CallFolder(folder),
         lambda: calls.keep(call),
         lambda: calls.get(call.key),
         lambda: [*calls],
         lambda: calls.held(call.key).__enter__(),
     )
-    for use in uses:
-        with pytest.raises(CannotKeep, match="is not yours alone"):
-            use()
+    with monkeypatch.context() as patch:
+        if others == "may write":
+            folder.chmod(0o702)
+        else:
+            patch.setattr("os.geteuid", lambda: folder.stat().st_uid + 1)
+        for use in uses:
+            with pytest.raises(CannotKeep, match="not yours alone"):
+                use()
     folder.chmod(0o700)
     assert [*calls] == [call]
