@@ -17,80 +17,57 @@ from tests.sdk.task_server import (
     Taker,
     Task,
     named,
-    said,
     served,
 )
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
-async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sqlite: str) -> None:
-    back = anyio.Event()
-    may_ask = anyio.Event()
-    may_ask.set()
-
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        await ctx.step("first", lambda key: None)
-        back.set()
-        await may_ask.wait()
-        return result((await ctx.elicit(who("one"))).name)
-
-    async with served(sqlite, None, handler) as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-    back = anyio.Event()
-    may_ask = anyio.Event()
-    async with served(sqlite, None, handler) as here, here.taker() as client:
-        async with anyio.create_task_group() as group:
-            await back.wait()
-            group.start_soon(client.update, task, {"one": named("Ann")})
-            for _ in range(100):  # let the answer reach the server
-                await anyio.lowlevel.checkpoint()
-            may_ask.set()
-        assert said(await client.until(task, "completed")) == "Ann"
-
-
-REQUESTS: dict[str, Callable[[Taker, Task], Any]] = {
-    "tasks/get": Taker.get,
-    "tasks/update": lambda client, task: client.update(task, {}),
-    "tasks/cancel": Taker.cancel,
+ANSWERS = {"one": named("Ann")}
+REQUESTS: dict[str, tuple[Callable[[Taker, Task], Any], str]] = {
+    "a look": (Taker.get, "input_required"),
+    "no answer": (lambda client, task: client.update(task, {}), "input_required"),
+    "an answer": (lambda client, task: client.update(task, ANSWERS), "completed"),
+    "a cancellation": (Taker.cancel, "cancelled"),
 }
+"""Requests, and what the task comes to."""
 
 
 @pytest.mark.parametrize("asks_first", [False, True])
-@pytest.mark.parametrize("method", REQUESTS)
-async def test_a_restarted_task_is_known_before_its_handler_becomes_a_task_again(
-    method: str, asks_first: bool, sqlite: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("request_of", REQUESTS)
+@pytest.mark.parametrize("place", ["become_task", "elicit"])
+async def test_a_request_waits_until_a_restarted_task_is_back_where_it_was(
+    place: str, request_of: str, asks_first: bool, sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    send, status = REQUESTS[request_of]
     back = anyio.Event()
     may_go_on = anyio.Event()
     may_go_on.set()
-    become_task = TaskContext[Any].become_task
+    go_on = getattr(TaskContext[Any], place)
 
-    async def slowly(ctx: Ctx) -> None:
+    async def slowly(ctx: Ctx, *questions: Any) -> Any:
         back.set()
         await may_go_on.wait()
-        await become_task(ctx)
+        return await go_on(ctx, *questions)
 
     async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.become_task()
-        await anyio.sleep_forever()
-        raise AssertionError
+        return result((await ctx.elicit(who("one"))).name)
 
-    monkeypatch.setattr(TaskContext, "become_task", slowly)
+    monkeypatch.setattr(TaskContext, place, slowly)
     serving = partial(served, sqlite, None, handler, how={"asks_first": asks_first})
     async with serving() as here, here.taker() as client:
-        task = await client.call()
+        task = await client.until(await client.call(), "input_required")
     back = anyio.Event()
     may_go_on = anyio.Event()
     async with serving() as here, here.taker() as client:
         async with anyio.create_task_group() as group:
             await back.wait()
-            group.start_soon(REQUESTS[method], client, task)
+            group.start_soon(send, client, task)
             for _ in range(100):  # it is on its way
                 await anyio.lowlevel.checkpoint()
             may_go_on.set()
-        again = await client.get(task)
-    assert again["status"] == ("cancelled" if method == "tasks/cancel" else "working")
+        again = await client.until(task, status)
     assert again["createdAt"] == task["createdAt"]
 
 
