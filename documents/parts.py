@@ -170,12 +170,6 @@ LIBRARIES = Source[Sequence[Library]](
     lambda: rounds.every_library(*rounds.present()), (servers.PAGE,), {"libraries": answered}
 )
 
-ROUNDS = Source[Sequence[rounds.Round]](
-    rounds.read,
-    (rounds.PAGE,),
-    {"rounds": rounds.kept_table, "rounds, changes": rounds.changes_table},
-)
-
 PROXIES = Source[Scoreboard](
     board.read,
     (proxies.PAGE,),
@@ -244,7 +238,6 @@ SOURCES: tuple[Source[Any], ...] = (
     FRAMEWORKS,
     ROWS,
     LIBRARIES,
-    ROUNDS,
     PROXIES,
     CLIENTS,
     CONFORMANCE,

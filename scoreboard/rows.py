@@ -102,10 +102,6 @@ def upstream_of(known: Sequence[Upstream]) -> str:
     return "; ".join(each.words for each in known) or "not reported"
 
 
-UNKNOWN = ("not run", "not played")
-"""Cells whose run was not made."""
-
-
 def slug(text: str) -> str:
     """Return a text as a part of an address."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""The scoreboard's data for the page: its boards, its rounds, and the run behind each cell.
+"""The scoreboard's data for the page: its boards, and the run behind each cell.
 
 Knows the kept results by their rows; nothing of HTML.
 """
@@ -20,9 +20,8 @@ HEADS = FAILURES | frameworks.WORDS_OF
 
 
 def boards() -> dict[str, Any]:
-    """Return the boards, the failures, the rounds and the runs, ready for `json.dumps`."""
+    """Return the boards, the failures and the runs, ready for `json.dumps`."""
     board, played = rounds.present()
-    kept = rounds.read()
     rows = rounds.rows_of(board, played)
     runs = rounds.runs_of(board, played)
     lines = _Lines()
@@ -32,8 +31,6 @@ def boards() -> dict[str, Any]:
             for name, heads in rounds.HEADS.items()
         },
         "failures": _failures(board),
-        "rounds": [[each.name, each.days, each.commit, str(len(each.rows))] for each in kept],
-        "changes": rounds.changed_lines(*kept[-2:]) if len(kept) > 1 else [],
         "runs": {address: lines.numbers(run) for address, run in runs.items()},
         "lines": lines.all,
     }

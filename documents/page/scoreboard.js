@@ -1,18 +1,17 @@
-// The scoreboard: boards whose cells open their run, and what changed since the last round.
+// The scoreboard: boards whose cells open their run.
 
 const BOARDS = {
-  servers: "Servers", frameworks: "Frameworks", proxies: "Proxies", failures: "All failures", changes: "Changes",
+  servers: "Servers", frameworks: "Frameworks", proxies: "Proxies", failures: "All failures",
 };
 
 const ABOUT = {
-  servers: "The weather tool on the servers of others, written as the guide of each library says. An arrow is what the library's own options add. Counts are audits/bills; a call should be 1/1. Resent: the last round is sent once more; none of the clients played and no proxy with its defaults does so.",
-  frameworks: "The same tool outside of MCP, in each form that a framework documents. Each delivery is a process of its own. Counts are audits/bills. Ignored answer: one answer was taken for two questions. Other user: another user answers with the first user's pause; only Google ADK knows its users.",
+  servers: "The weather tool on the servers of others, written as the guide of each library says. An arrow is what the library's own options add. Counts are audits/bills; a call should be 1/1. Resent: the last round is sent once more, as by a client that is redirected or needs a new token, or by a proxy that is told to.",
+  frameworks: "The same tool outside of MCP, in each form that a framework documents. Each delivery is a process of its own. Counts are audits/bills. Ignored answer: one answer was taken for two questions. Other user: another user answers with the first user's pause; only Google ADK and Agno know their users.",
   proxies: "Two instances behind a proxy, and one fault in the last round. Was the POST sent again? How often was the user charged by the tool by hand (E), with once (F), and with once in the guard? What did the client get? A run is not kept: python -m scoreboard.proxies --only NAME --fault FAULT plays a cell.",
   failures: "The least that has to go wrong for each failure, of every fault that can be made from outside. Each run that is kept can be opened; of servers these are the runs of a client that resends.",
-  changes: "A round is what every row said at a commit.",
 };
 
-const HARM = /^(\w+: )?(taken|twice|every call lost|empty result|reaches the client|lost\b)|^again[^;]*; (\d\/)?2|^MRTR: servers MUST|charged twice|stale answer|ignored answer|billed what was no choice/;
+const HARM = /^(\w+: )?(taken|twice|every call lost|empty result|reaches the client|lost\b)|^again[^;]*; (\d\/)?2|^MRTR: servers MUST|charged twice|other words used|not asked|ignored answer|billed what was no choice/;
 const UNCERTAIN = /^(not run|not played|harness limitation|not spoken|no state)/;
 const WELL = /^(refused$|once|works|stays inside|none$|no: holds|not taken|(not )?again[^;]*; 1\/1\/1; result|result, 2 asked|1\/1$)/;
 
@@ -56,7 +55,7 @@ const isCell = (data, cell) => Object.hasOwn(data.scoreboard.runs, cell) || cell
 
 function scoreboardView(data, state, set) {
   const { board, cell } = state;
-  const title = { servers: "Servers that others ship", frameworks: "Frameworks that pause for a person", proxies: "Who sends a request twice", failures: "Every failure that was found", changes: "What changed since the last round" }[board];
+  const title = { servers: "Servers that others ship", frameworks: "Frameworks that pause for a person", proxies: "Who sends a request twice", failures: "Every failure that was found" }[board];
   return [
     h("h1", {}, title),
     h("ul", { class: "pairs" }, Object.entries(BOARDS).map(([name, says]) => h("li", {}, h("a", {
@@ -64,7 +63,7 @@ function scoreboardView(data, state, set) {
     }, says)))),
     h("p", { class: "caption" }, ABOUT[board]),
     cell && opened(data, state, set),
-    ...({ failures: failuresOf, changes: changesOf }[board] ?? boardOf)(data, state),
+    ...(board === "failures" ? failuresOf : boardOf)(data, state),
   ];
 }
 
@@ -73,7 +72,7 @@ function boardOf(data, state) {
   return [
     h("p", { class: "key" }, h("span", { class: "one" }, "somebody is harmed"), h("span", { class: "two" }, "harmed with what options add"), h("span", { class: "good" }, "as it should be"), h("span", { class: "untried" }, "nothing known")),
     grid(data, state, BOARDS[state.board], heads, rows, state.board !== "proxies"),
-    h("p", { class: "caption" }, state.board !== "proxies" && "A library's name opens what its documentation says, and what an author can do. ", fileLink(`docs/results/SCOREBOARD${state.board === "proxies" ? "_PROXIES" : ""}.md`, "Versions and pages"), ". A cell's address stays from round to round."),
+    h("p", { class: "caption" }, state.board !== "proxies" && "A library's name opens what its documentation says, and what an author can do. ", fileLink(`docs/results/SCOREBOARD${state.board === "proxies" ? "_PROXIES" : ""}.md`, "Versions and pages"), ". A cell's address stays."),
   ];
 }
 
@@ -81,18 +80,6 @@ function failuresOf(data, state) {
   const key = h("p", { class: "key" }, h("span", { class: "every" }, "every call"), h("span", { class: "one" }, "one fault"), h("span", {}, "empty: not seen"));
   return [key, ...Object.entries(data.scoreboard.failures).flatMap(([title, { heads, rows }]) => [
     h("h2", { class: "title" }, title), grid(data, state, title, heads, rows, false, !/calls again|either/.test(title))])];
-}
-
-function changesOf(data) {
-  const { rounds, changes } = data.scoreboard;
-  const text = (each) => h("td", {}, linkless(each));
-  const head = (each) => h("th", { scope: "row" }, linkless(each));
-  return [
-    cards("rounds", ["round", "runs of", "commit", "rows"], [["", rounds.toReversed().map(([first, ...rest]) => [head(first), ...rest.map(text)])]]),
-    h("h2", { class: "title" }, "Row by row"),
-    changes.length === 0 && h("p", {}, "One round is kept; the next one will show what changed."),
-    cards("changes", ["row", "column", "before", "now"], [["", changes.map(([first, ...rest]) => [head(first), ...rest.map(text)])]]),
-  ];
 }
 
 /** A board as a table. `asksUpstream`: with what maintainers know; `opens`: cells open their run. */

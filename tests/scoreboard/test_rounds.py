@@ -1,12 +1,9 @@
-"""Tests of the rounds: addresses that stay, a schema, and what changed."""
+"""Tests of the rows: addresses that stay, the runs behind cells, and what changed."""
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.history import Reply
@@ -17,7 +14,7 @@ from scoreboard import rounds
 from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.frameworks import frameworks as all_frameworks
 from scoreboard.frameworks.play import Played
-from scoreboard.rounds import Round, changes, main
+from scoreboard.rounds import changes, main
 from scoreboard.rows import Cell, Row
 from scoreboard.servers import cells
 from scoreboard.servers.peers import peers
@@ -67,23 +64,9 @@ def row(name: str, says: str = "works", **more: Any) -> Row:
     return Row.model_validate(found | more)
 
 
-def round_of(name: str, *found: Row) -> Round:
-    return Round(
-        name=name,
-        commit="0" * 12,
-        machine="",
-        project="0",
-        mcp="0",
-        columns={"servers": {"old-client": "old client"}},
-        rows=list(found),
-    )
-
-
 def test_the_address_of_a_cell_stays(rows: list[Row]) -> None:
     for board, heads in rounds.HEADS.items():
         assert [*heads] == COLUMNS[board], board
-    kept = {each.id for found in rounds.read() for each in found.rows}
-    assert kept <= {each.id for each in rows}
     assert len({each.id for each in rows}) == len(rows)
 
 
@@ -144,69 +127,25 @@ def test_an_exception_is_looked_for_in_results_and_in_errors() -> None:
     assert not cells.names_the_exception(Reply(code=-32603, message="Internal error"))
 
 
-def test_a_kept_round_is_as_its_schema_says() -> None:
-    assert rounds.SCHEMA.read_text(encoding="utf-8") == rounds.schema(), "--keep writes it"
-    kept = rounds.read()
-    assert [each.name for each in kept] == sorted(each.name for each in kept)
-    assert {each.schema_version for each in kept} == {rounds.SCHEMA_VERSION}
-    for path in rounds.FOLDER.glob("2*.json"):
-        assert Round.model_validate_json(path.read_bytes()).name == path.stem
-        assert not re.search(r"/home/|/root|/work/", path.read_text(encoding="utf-8"))
-    with pytest.raises(ValidationError, match="name"):
-        round_of("november")
-
-
-def test_rounds_of_a_month_are_in_order_of_their_numbers(tmp_path: Path) -> None:
-    for name in ("2026-11.10", "2026-12", "2026-11.2", "2026-11"):
-        rounds.keep(round_of(name), tmp_path)
-    assert [each.name for each in rounds.read(tmp_path)] == [
-        "2026-11",
-        "2026-11.2",
-        "2026-11.10",
-        "2026-12",
-    ]
-
-
 @pytest.mark.parametrize(
-    ("before", "after", "found"),
+    ("after", "found"),
     [
-        (row("servers/a"), row("servers/a"), []),
-        (
-            row("servers/a"),
-            row("servers/a", "lost"),
-            [("Servers/A", "old-client", "works", "lost")],
-        ),
-        (
-            row("servers/a"),
-            row("servers/a", version="1.1.0"),
-            [("Servers/A", "version", "1.0.0", "1.1.0")],
-        ),
-        (
-            row("servers/a"),
-            row("servers/a", upstream="reported"),
-            [("Servers/A", "upstream", "not reported", "reported")],
-        ),
-        (
-            row("servers/a"),
-            row("servers/b"),
-            [("Servers/B", "", "", "new"), ("Servers/A", "", "", "gone")],
-        ),
-        (
-            row("servers/a", "not run"),
-            row("servers/a", "lost"),
-            [("servers", "old-client", "", "a new column")],
-        ),
-        (
-            row("proxies/a"),
-            row("servers/a"),
-            [("servers", "", "", "a new board with 1 row"), ("Proxies/A", "", "", "gone")],
-        ),
+        (row("a"), []),
+        (row("a", "lost"), [("a", "old-client", "works", "lost")]),
+        (row("a", version="1.1.0"), [("a", "version", "1.0.0", "1.1.0")]),
+        (row("a", upstream="reported"), [("a", "upstream", "not reported", "reported")]),
     ],
 )
-def test_a_change_is_a_cell_a_version_a_row_a_column_or_a_board(
-    before: Row, after: Row, found: list[tuple[str, ...]]
+def test_a_change_is_a_cell_a_version_or_what_maintainers_know(
+    after: Row, found: list[tuple[str, ...]]
 ) -> None:
-    assert changes(round_of("2026-11", before), round_of("2026-12", after)) == found
+    assert changes([row("a")], [after]) == found
+
+
+def test_a_row_that_is_new_or_gone_changes_all_its_cells() -> None:
+    new = [each[:1] + each[2:] for each in changes([], [row("a")])]
+    assert new == [("a", "", says) for says in ("1.0.0", "not reported", "works")]
+    assert len(changes([row("a")], [])) == 3
 
 
 def test_a_race_is_taken_by_both_if_any_run_charged_twice() -> None:
@@ -223,8 +162,7 @@ def test_a_row_and_a_run_are_printed_by_address(capsys: pytest.CaptureFixture[st
     assert main(["--run", "servers/neva/two-instances"]) == 0
     assert capsys.readouterr().out.startswith("1. alice calls weather for 'Springfield'\n")
     assert "there is no row 'servers/cobol'" in refusal(main, ["--row", "servers/cobol"])
-    assert "no name of a round" in refusal(main, ["--keep", "november"])
-    assert "there is no commit 'cobol'" in refusal(main, ["--keep", "2026-12", "--of", "cobol"])
+    assert "there is no commit 'cobol'" in refusal(main, ["--since", "cobol"])
 
 
 def test_each_library_has_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,4 +172,4 @@ def test_each_library_has_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -
     assert main(["--run", "servers/go-sdk/about"]) == 0
     told = capsys.readouterr().out
     assert "an old client with one question" in told
-    assert "an author today: Seal the state by hand" in told
+    assert "an author today: Look at `req.ClientCapabilities" in told
