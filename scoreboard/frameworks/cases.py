@@ -15,23 +15,22 @@ from mrtr_options.review.bench.history import Effect, Event, Received
 from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.review.bench.steps import (
     FIRST,
     MISSOURI,
-    Accept,
-    Nothing,
+    NOTHING,
     Redeploy,
     Restart,
     Send,
     Step,
+    accept,
 )
 from mrtr_options.tool.weather import Effect as Bill
 
-IMPERIAL = Accept({"units": "imperial"})
+IMPERIAL = accept({"units": "imperial"})
 PLACE = Send("place", MISSOURI)
 UNITS = Send("units", IMPERIAL)
-_CONSENT = Send("consent", Accept({"consent": "yes"}))
+_CONSENT = Send("consent", accept({"consent": "yes"}))
 _REST = 3 * tuple(replace(step, only_if="asked") for step in (PLACE, _CONSENT, UNITS))
 _AGAIN = (replace(PLACE, only_if="asked"), replace(PLACE, only_if="failed"))
 """Steps that answer the place once more, unless the call has ended or gone on."""
@@ -104,7 +103,7 @@ def _next(letter: str) -> str:
 
 def edited(pause: str) -> list[str]:
     """Return pauses with another place than the user's: replaced everywhere, then once each."""
-    (mine,) = MISSOURI.content.values()
+    mine = "Springfield, Missouri"
     parts = pause.split(mine)
     singly = (
         mine.join(parts[:at]) + ELSEWHERE + mine.join(parts[at:])
@@ -131,10 +130,10 @@ def _with(change: Callable[[str], list[str]]) -> Client:
         if got.state is None or not got.questions:
             return
         (key,) = got.questions
-        player.answer(1, "units", on_the_wire(IMPERIAL))
+        player.answer(1, "units", IMPERIAL)
         forged = "another place is written into it" if change is edited else "its ids are made up"
         for state in change(got.state):
-            request = Request("Springfield", {key: on_the_wire(IMPERIAL)}, state, forged=forged)
+            request = Request("Springfield", {key: IMPERIAL}, state, forged=forged)
             await player.play_round(request, [0])
             if any(map(bills_elsewhere, player.instances.recording.events)):
                 return
@@ -245,13 +244,13 @@ CASES: tuple[Case, ...] = (
         "early",
         "2nd answer early",
         "An answer to the units arrives by its name while the place is pending.",
-        (FIRST, Send("place", Nothing(), extra={"units": IMPERIAL}), *_AGAIN, *_REST),
+        (FIRST, Send("place", NOTHING, extra={"units": IMPERIAL}), *_AGAIN, *_REST),
     ),
     _case(
         "misfit",
         "answer of another question",
         "The place is answered with what fits the units.",
-        (FIRST, Send("place", Accept({"place": "imperial"})), *_AGAIN, *_REST),
+        (FIRST, Send("place", accept({"place": "imperial"})), *_AGAIN, *_REST),
     ),
     _attack("made-up", "made-up ids", "An answer comes with made-up ids.", made_up, carried=False),
     _attack(

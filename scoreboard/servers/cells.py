@@ -22,7 +22,7 @@ from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario, calling
 from mrtr_options.review.bench.setup import Setup
-from mrtr_options.review.bench.steps import FIRST, MISSOURI, Accept, Send, WholeCall
+from mrtr_options.review.bench.steps import FIRST, MISSOURI, Send, WholeCall, accept
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.tool.catalogue import Option
@@ -34,7 +34,7 @@ from scoreboard.servers.play import told
 FILE = ROOT / "docs" / "data" / "scoreboard-cells.json"
 """The run of each cell."""
 
-IMPERIAL = Accept({"units": "imperial"})
+IMPERIAL = accept({"units": "imperial"})
 PLACE = Send("place", MISSOURI)
 
 OLD = Setup(era="legacy")
@@ -67,7 +67,7 @@ CELLS: dict[str, Scenario] = {
             FIRST,
             PLACE,
             Send("first", call=2),
-            Send("place", Accept({"place": "Portland, Maine"}), call=2),
+            Send("place", accept({"place": "Portland, Maine"}), call=2),
             Send("units", IMPERIAL, call=1, state_of=2),
         ),
     ),

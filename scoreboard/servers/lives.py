@@ -16,8 +16,7 @@ import httpx2
 from mrtr_options.review.bench.client import connections, exchange_at
 from mrtr_options.review.bench.deployments import HANG_SECONDS, quiet_servers, scratch
 from mrtr_options.review.bench.messages import Request
-from mrtr_options.review.bench.player import on_the_wire
-from mrtr_options.review.bench.steps import Accept
+from mrtr_options.review.bench.steps import accept
 from mrtr_options.review.check.calls import units
 from scoreboard.servers.peers import Peer, Variant, running
 from scoreboard.servers.play import Life
@@ -60,9 +59,9 @@ async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life 
     calls: list[Request] = []
     for _ in ages:
         request = Request("Springfield")
-        for answer in (Accept({"place": "Springfield, Illinois"}), units("metric")):
+        for answer in (accept({"place": "Springfield, Illinois"}), units("metric")):
             asked = await exchange_at(url, http, request, seconds=HANG_SECONDS)
-            answers = {key: on_the_wire(answer) for key in asked.questions}
+            answers = dict.fromkeys(asked.questions, answer)
             request = replace(request, answers=answers, state=asked.state)
         if request.state is None:
             return None

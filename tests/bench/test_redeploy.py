@@ -12,7 +12,7 @@ from mrtr_options.review.bench.messages import form_of
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.steps import FIRST, Accept, Change, Redeploy, Send, Step
+from mrtr_options.review.bench.steps import FIRST, Change, Redeploy, Send, Step, accept
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import not_tried
 from mrtr_options.review.judge import grid
@@ -38,8 +38,8 @@ def test_every_option_has_a_next_version_that_fits_its_file(letter: str, change:
 
 
 ANSWERS = (
-    Send("place", Accept({"place": "Springfield, Missouri"}), only_if="asked"),
-    Send("consent", Accept({"consent": "yes"}), only_if="asked"),
+    Send("place", accept({"place": "Springfield, Missouri"}), only_if="asked"),
+    Send("consent", accept({"consent": "yes"}), only_if="asked"),
     Send("units", only_if="asked"),
 )
 

@@ -15,7 +15,7 @@ from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.steps import FIRST, PLACE, UNITS, Nothing, Send, Step, Wait
+from mrtr_options.review.bench.steps import FIRST, NOTHING, PLACE, UNITS, Send, Step, Wait
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.drawn import at_random
@@ -85,7 +85,7 @@ def test_a_task_whose_question_outlives_its_time_is_unknown(
     [
         (FIRST, PLACE, Send("place", asks=False)),
         (FIRST, PLACE, UNITS, Wait(540), PLACE, Wait(540), UNITS),
-        (FIRST, PLACE, UNITS, Wait(540), Send("units", Nothing()), Wait(540), UNITS),
+        (FIRST, PLACE, UNITS, Wait(540), Send("units", NOTHING), Wait(540), UNITS),
     ],
     ids=["repeated to a client that cannot be asked", "repeated late", "asked again late"],
 )

@@ -14,7 +14,7 @@ from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Setup
-from mrtr_options.review.bench.steps import Accept, WholeCall
+from mrtr_options.review.bench.steps import WholeCall, accept
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge.contract import violations
@@ -210,7 +210,7 @@ def test_a_declined_round_that_is_sent_twice_may_be_refused() -> None:
 
 
 def test_an_old_client_whose_answer_does_not_fit_may_get_any_error() -> None:
-    steps = (WholeCall({"units": Accept({"units": "kelvin"})}),)
+    steps = (WholeCall({"units": accept({"units": "kelvin"})}),)
     case = Scenario("legacy", "", Setup(era="legacy"), (Caller("Tokyo"),), script=steps)
     refused = anyio.run(run, Subject(option_named("B")), case)
     assert violations(refused) == []

@@ -19,9 +19,9 @@ from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.faults.kinds import BACK_OFF_SECONDS, Sending, Version, nest
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
-from mrtr_options.review.bench.sender import Sender, on_the_wire
+from mrtr_options.review.bench.sender import Sender
 from mrtr_options.review.bench.setup import Era, rounds_of
-from mrtr_options.review.bench.steps import AGREE, Accept, WholeCall
+from mrtr_options.review.bench.steps import AGREE, WholeCall, accept
 from mrtr_options.sdk.call_key import new_call_key
 
 MAX_REQUESTS = 20
@@ -220,7 +220,7 @@ class Driver:
 
     def say(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
         """Record the user's answer to a question, and return it."""
-        response = on_the_wire(Accept({name: answers.get(name)}))
+        response = accept({name: answers.get(name)})
         self.sender.answer(call, name, response)
         return response
 

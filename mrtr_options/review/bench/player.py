@@ -22,16 +22,13 @@ from mrtr_options.review.bench.sender import (
     POLL_SECONDS,
     Question,
     Sender,
-    agree,
-    on_the_wire,
 )
 from mrtr_options.review.bench.steps import (
     ENDED,
-    Accept,
+    NOTHING,
     Create,
     ListTools,
     Look,
-    Nothing,
     Redeploy,
     Repeat,
     Restart,
@@ -41,9 +38,10 @@ from mrtr_options.review.bench.steps import (
     Stop,
     Together,
     Update,
-    UserAnswer,
     Wait,
     WholeCall,
+    accept,
+    agree,
 )
 from mrtr_options.tool.server import TOOL
 
@@ -180,14 +178,14 @@ class Player(Sender):
         """Record the user's answers of a round, and return its request."""
         asked = self._question_of(step)
         caller = self.scenario.callers[step.call - 1]
-        extra: dict[str, UserAnswer] = {
-            name: content if isinstance(content, UserAnswer) else Accept(content)
+        extra: types.InputResponses = {
+            name: content if isinstance(content, types.ElicitResult) else accept(content)
             for name, content in step.extra.items()
         }
-        said: dict[str, UserAnswer] = {}
-        if step.round != "first" and not isinstance(step.answer, Nothing):
+        said: types.InputResponses = {}
+        if step.round != "first" and step.answer != NOTHING:
             said[step.round] = step.answer or agree(step.round)
-            self.answer(step.call, step.round, on_the_wire(said[step.round]))
+            self.answer(step.call, step.round, said[step.round])
         # Servers must take both orders: unasked answers before the real one, and behind it.
         unasked_come_first = step.call % 2 == 1
         said = extra | said if unasked_come_first else said | extra
@@ -198,7 +196,7 @@ class Player(Sender):
         state = step.state or edit_state(asked.state if asked else None, step.edit)
         return Request(
             step.location or caller.location,
-            {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
+            {keys.get(name, name): answer for name, answer in said.items()} or None,
             state,
             caller.principal if step.principal is None else step.principal,
             step.asks and caller.asks,
@@ -342,14 +340,13 @@ class Player(Sender):
 
     def _update_request(self, step: Update) -> Request:
         open_now = self._clients[1].open
-        said = step.answers
-        if said is None:
-            said = {name: agree(name) for name in open_now}
-        answers = {name: on_the_wire(answer) for name, answer in said.items()}
+        answers = step.answers
+        if answers is None:
+            answers = {name: agree(name) for name in open_now}
         for name, response in answers.items():
             self.answer(1, name, response)
         keys = {name: question.key for name, question in open_now.items()}
-        extra = {key: on_the_wire(Accept(content)) for key, content in step.extra.items()}
+        extra = {key: accept(content) for key, content in step.extra.items()}
         sent = {keys.get(name, name): response for name, response in answers.items()} | extra
         return replace(self._of_task("tasks/update", step.principal), answers=sent)
 

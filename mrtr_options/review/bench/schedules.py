@@ -16,30 +16,30 @@ from mrtr_options.review.bench.steps import (
     DECLINE,
     FIRST,
     MISSOURI,
+    NOTHING,
     PLACE,
+    ROOTS,
     UNITS,
-    Accept,
     Change,
-    Nothing,
     Redeploy,
-    Refuse,
     Restart,
-    Roots,
     Send,
     Wait,
     WholeCall,
+    accept,
+    refuse,
 )
 from mrtr_options.review.bench.task_schedules import TASK_SCHEDULES
 
 # A redeploy: the user's answers differ from what is assumed, and every repeated question is
 # answered.
 _CHOSEN = Send("place", MISSOURI)
-_CONSENT = Send("consent", Accept({"consent": "yes"}))
+_CONSENT = Send("consent", accept({"consent": "yes"}))
 _REPEATED = 3 * tuple(replace(step, only_if="asked") for step in (_CHOSEN, _CONSENT, UNITS))
 
 _BEGUN: dict[Change, tuple[Send, ...]] = {
     "reworded": (_CHOSEN, UNITS),
-    "schema": (_CHOSEN, Send("units", Accept({"units": "kelvin"}))),
+    "schema": (_CHOSEN, Send("units", accept({"units": "kelvin"}))),
     "inserted": (_CHOSEN, _CONSENT, UNITS),
     "removed": (UNITS,),
     "reordered": (UNITS, _CHOSEN),
@@ -224,8 +224,8 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "decline-with-content",
             "The user fills the form in and then says no; the client sends what was typed along.",
-            (FIRST, PLACE, Send("units", Refuse("decline", {"units": "metric"}))),
-            (WholeCall({"units": Refuse("decline", {"units": "metric"})}),),
+            (FIRST, PLACE, Send("units", refuse("decline", {"units": "metric"}))),
+            (WholeCall({"units": refuse("decline", {"units": "metric"})}),),
         ),
         make_schedule(
             "cancel",
@@ -236,24 +236,24 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "bad-answer",
             "A client without form validation sends an answer that does not fit, then a good one.",
-            (FIRST, PLACE, Send("units", Accept({"units": "kelvin"})), UNITS),
-            (WholeCall({"units": (Accept({"units": "kelvin"}), Accept({"units": "metric"}))}),),
+            (FIRST, PLACE, Send("units", accept({"units": "kelvin"})), UNITS),
+            (WholeCall({"units": (accept({"units": "kelvin"}), accept({"units": "metric"}))}),),
         ),
         make_schedule(
             "empty-answer",
             "A client accepts the form with no content at all, then properly.",
-            (FIRST, PLACE, Send("units", Accept(None)), UNITS),
-            (WholeCall({"units": (Accept(None), Accept({"units": "metric"}))}),),
+            (FIRST, PLACE, Send("units", accept(None)), UNITS),
+            (WholeCall({"units": (accept(None), accept({"units": "metric"}))}),),
         ),
         make_schedule(
             "wrong-kind",
             "A confused client answers the form with the result of a roots request, then properly.",
-            (FIRST, PLACE, Send("units", Roots()), UNITS),
+            (FIRST, PLACE, Send("units", ROOTS), UNITS),
         ),
         make_schedule(
             "early-retry",
             "An eager client polls: it sends the state back before the user has answered.",
-            (FIRST, PLACE, Send("units", Nothing()), UNITS),
+            (FIRST, PLACE, Send("units", NOTHING), UNITS),
         ),
         make_schedule(
             "extra-answer",
@@ -263,12 +263,12 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "settled-answer",
             "The last round brings a different answer to the first question, which is settled.",
-            (FIRST, PLACE, Send("units", extra={"place": MISSOURI.content})),
+            (FIRST, PLACE, Send("units", extra={"place": MISSOURI})),
         ),
         make_schedule(
             "fork",
             "The user answers, goes back and answers differently: one state, two answers.",
-            (FIRST, PLACE, UNITS, Send("units", Accept({"units": "imperial"}))),
+            (FIRST, PLACE, UNITS, Send("units", accept({"units": "imperial"}))),
         ),
         make_schedule(
             "fork-decline",

@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ElicitationFnT
-from pydantic import ValidationError
 
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.deployments import Instances
@@ -37,16 +36,11 @@ from mrtr_options.review.bench.history import (
 from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import (
-    AGREE,
-    Accept,
     Change,
     Keys,
-    Nothing,
-    Refuse,
-    Roots,
     Status,
-    UserAnswer,
     WholeCall,
+    agree,
 )
 
 RETRIES = 10
@@ -382,28 +376,4 @@ class Sender:
             turn = times.get(name, -1) + 1
             times[name] = turn
             said = said[min(turn, len(said) - 1)]
-        return on_the_wire(said)
-
-
-def agree(name: str) -> Accept:
-    return Accept({name: AGREE[name]})
-
-
-def on_the_wire(answer: UserAnswer) -> types.InputResponse:
-    """Return a user's answer as it goes over the wire, valid or not."""
-    match answer:
-        case Accept(content=content):
-            return _elicit_result("accept", content)
-        case Refuse(action=action, content=content):
-            return _elicit_result(action, content)
-        case Roots():
-            return types.ListRootsResult(roots=[])
-        case Nothing():
-            raise ValueError("nothing is sent where there is no answer")
-
-
-def _elicit_result(action: str, content: Any) -> types.ElicitResult:
-    try:
-        return types.ElicitResult.model_validate({"action": action, "content": content})
-    except ValidationError:
-        return types.ElicitResult.model_construct(action=action, content=content)
+        return said

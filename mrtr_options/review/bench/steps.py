@@ -11,8 +11,12 @@ one script serves options that ask less.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import mcp_types as types
+from pydantic import ValidationError
 
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Need
@@ -25,32 +29,41 @@ AGREE = {"place": "Springfield, Illinois", "units": "metric", "consent": "yes"}
 """The user's answers unless a step has others."""
 
 
-@dataclass(frozen=True)
-class Accept:
-    """The user fills the form in with `content`, valid or not."""
+NOTHING: Literal["nothing"] = "nothing"
+"""The lack of an answer: the round goes out while the user is not done yet."""
 
-    content: Any
+UserAnswer = types.InputResponse | Literal["nothing"]
+"""A user's answer as it goes over the wire, valid or not."""
 
+OneOrMore = types.InputResponse | tuple[types.InputResponse, ...]
+WholeAnswers = Mapping[str, OneOrMore]
+"""The answers of a whole call, by the name of the question; several are given one after another."""
 
-@dataclass(frozen=True)
-class Refuse:
-    """The user declines or cancels, perhaps with content."""
-
-    action: Literal["decline", "cancel"]
-    content: Any = None
-
-
-@dataclass(frozen=True)
-class Roots:
-    """The result of a roots request, which answers no form."""
+ROOTS = types.ListRootsResult(roots=[])
+"""The result of a roots request, which answers no form."""
 
 
-@dataclass(frozen=True)
-class Nothing:
-    """The lack of an answer: the round goes out while the user is not done yet."""
+def accept(content: Any) -> types.ElicitResult:
+    """Return the answer of a user who fills the form in with `content`, valid or not."""
+    return _answer("accept", content)
 
 
-UserAnswer = Accept | Refuse | Roots | Nothing
+def refuse(action: str, content: Any = None) -> types.ElicitResult:
+    """Return the answer of a user who declines or cancels, perhaps with content."""
+    return _answer(action, content)
+
+
+def agree(name: str) -> types.ElicitResult:
+    """Return the usual answer to a question."""
+    return accept({name: AGREE[name]})
+
+
+def _answer(action: str, content: Any) -> types.ElicitResult:
+    try:
+        return types.ElicitResult.model_validate({"action": action, "content": content})
+    except ValidationError:
+        return types.ElicitResult.model_construct(action=action, content=content)
+
 
 # --- changes to the state -----------------------------------------------------------------------
 
@@ -233,9 +246,7 @@ class WholeCall(Step):
             a legacy client only, and only where the review runs the server.
     """
 
-    answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
-        default_factory=dict[str, UserAnswer | tuple[UserAnswer, ...]]
-    )
+    answers: WholeAnswers = field(default_factory=dict[str, OneOrMore])
     call: int = 1
     asks: bool = True
     leaves: str = ""
@@ -394,7 +405,7 @@ class Update(TaskStep):
         principal: The caller.
     """
 
-    answers: dict[RoundName, UserAnswer] | None = None
+    answers: types.InputResponses | None = None
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     principal: str = "alice"
 
@@ -409,6 +420,6 @@ class Stop(TaskStep):
 FIRST = Send("first")
 PLACE = Send("place")
 UNITS = Send("units")
-DECLINE = Refuse("decline")
-CANCEL = Refuse("cancel")
-MISSOURI = Accept({"place": "Springfield, Missouri"})
+DECLINE = refuse("decline")
+CANCEL = refuse("cancel")
+MISSOURI = accept({"place": "Springfield, Missouri"})

@@ -7,7 +7,6 @@ from mrtr_options.review.bench.steps import (
     DECLINE,
     ENDED,
     MISSOURI,
-    Accept,
     Create,
     Look,
     Restart,
@@ -15,6 +14,7 @@ from mrtr_options.review.bench.steps import (
     Together,
     Update,
     Wait,
+    accept,
 )
 
 # A task: created, its two questions answered, and looked at until it is over.
@@ -73,7 +73,7 @@ TASK_SCHEDULES = (
     make_schedule(
         "task-bad-answer",
         "A client without form validation sends an answer that does not fit, then a good one.",
-        (*_PLACED, Update({"units": Accept({"units": "kelvin"})}), Look(), Update(), _OVER),
+        (*_PLACED, Update({"units": accept({"units": "kelvin"})}), Look(), Update(), _OVER),
     ),
     make_schedule(
         "task-decline",
@@ -106,7 +106,7 @@ TASK_SCHEDULES = (
     make_schedule(
         "task-cancel",
         "The user has the task stopped while it waits for them, and answers anyway.",
-        (*_PLACED, Stop(), _OVER, Update({"units": Accept({"units": "metric"})}), Stop(), _OVER),
+        (*_PLACED, Stop(), _OVER, Update({"units": accept({"units": "metric"})}), Stop(), _OVER),
     ),
     make_schedule(
         "task-cancel-finished",

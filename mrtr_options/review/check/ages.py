@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.steps import DECLINE, Nothing, Repeat, Restart, Send, Step, Wait
+from mrtr_options.review.bench.steps import DECLINE, NOTHING, Repeat, Restart, Send, Step, Wait
 from mrtr_options.review.check.calls import case, place, rounds, units, user_in_turn
 
 
@@ -20,7 +20,7 @@ def time_cases() -> list[Scenario]:
     late += [Wait(615), Repeat(3), Repeat(6)]  # what had its response is no younger
     # Beside the next call of the same user, which is equal to the one that is too old.
     late += [Send("first", call=5), Send("place", place("Springfield, Massachusetts"), call=5)]
-    late += [Send("place", Nothing()), Send("units", Nothing(), call=2)]
+    late += [Send("place", NOTHING), Send("units", NOTHING, call=2)]
     late += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
     late += [Send("units", DECLINE, call=3), Send("units", units("metric"), call=3)]
     late += [Send("units", units("metric"), call=5)]
@@ -35,7 +35,7 @@ def time_cases() -> list[Scenario]:
     # A user who says nothing has agreed to nothing.
     silence: list[Step] = [Send("first"), Send("first", call=2)]
     for number, seconds in ((1, 400), (2, 140)):
-        silence += [Wait(seconds), Send("units", Nothing(), call=number)]
+        silence += [Wait(seconds), Send("units", NOTHING, call=number)]
     silence += [Send("units", call=1), Send("units", call=2)]
     same = "The clock shows a state's own time again."
     # Equal calls: the first has expired when the third begins, and the second goes on.

@@ -11,16 +11,16 @@ from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
-    Accept,
+    NOTHING,
+    ROOTS,
     KeyEdit,
-    Nothing,
-    Refuse,
     Repeat,
-    Roots,
     Send,
     Step,
     Together,
     UserAnswer,
+    accept,
+    refuse,
 )
 from mrtr_options.review.check.calls import (
     CITIES,
@@ -49,15 +49,15 @@ def bad_answers(
     texts = foreign, good.upper(), f" {good}", f"{good} ", good[:-1], "", "kelvin", "1"
     values: list[Any] = [*texts, *meant, 0, 1, True, None, [good], [], 1.5]
     return [
-        *(Accept({name: value}) for value in values),
-        Accept({}),
-        Accept(None),
-        Accept({other: good}),
-        Accept({name.upper(): good}),
-        Accept({name: {"value": good}}),
-        Accept(good),
-        Refuse("maybe", {name: good}),  # pyright: ignore[reportArgumentType]
-        Roots(),
+        *(accept({name: value}) for value in values),
+        accept({}),
+        accept(None),
+        accept({other: good}),
+        accept({name.upper(): good}),
+        accept({name: {"value": good}}),
+        accept(good),
+        refuse("maybe", {name: good}),  # pyright: ignore[reportArgumentType]
+        ROOTS,
     ]
 
 
@@ -75,23 +75,23 @@ def bad_answers_case() -> Scenario:
     bad_units = bad_answers("units", "imperial", "Springfield, Missouri", meant)
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
     steps += [Send("place", answer) for answer in bad_place]
-    steps += [Send("place", Nothing()), Send("place", place("Springfield, Missouri"))]
+    steps += [Send("place", NOTHING), Send("place", place("Springfield, Missouri"))]
     steps += [Send("units", answer) for answer in bad_units]
-    steps += [Send("units", Nothing()), Send("units", units("imperial"))]
+    steps += [Send("units", NOTHING), Send("units", units("imperial"))]
     steps += [Send("units", answer, call=2) for answer in bad_units[:4]]
-    steps += 8 * [Send("units", Nothing(), call=2)]  # as many as a call's ten rounds leave room for
+    steps += 8 * [Send("units", NOTHING, call=2)]  # as many as a call's ten rounds leave room for
     steps += [Send("units", units("imperial"), call=2)]
     # A good answer once more, with more than was asked: more than a state has room for.
-    wide = Accept({"place": "Portland, Oregon", "note": 20_000 * "x"})
+    wide = accept({"place": "Portland, Oregon", "note": 20_000 * "x"})
     steps += [
         Send("place", wide, call=3),
         Send("place", place("Portland, Oregon"), call=3, only_if="failed"),
     ]
-    wide = Accept({"units": "imperial", "place": "Portland, Maine"})
-    steps += [Send("units", Nothing(), call=3), Send("units", wide, call=3)]
+    wide = accept({"units": "imperial", "place": "Portland, Maine"})
+    steps += [Send("units", NOTHING, call=3), Send("units", wide, call=3)]
     steps += [Send("units", units("imperial"), call=3, only_if="failed"), Send("first", call=4)]
     # That is the name of the next question, too.
-    wide = Accept({"place": "Portland, Oregon", "units": "imperial"})
+    wide = accept({"place": "Portland, Oregon", "units": "imperial"})
     steps += [
         Send("place", wide, call=4),
         Send("place", place("Portland, Oregon"), call=4, only_if="failed"),
@@ -130,7 +130,7 @@ def refusals_case() -> Scenario:
         ("Tokyo", "units", "metric"),
     ):
         for action, content in itertools.product(("decline", "cancel"), (None, {name: good})):
-            refusal = Refuse(action, content)  # pyright: ignore[reportArgumentType]
+            refusal = refuse(action, content)  # pyright: ignore[reportArgumentType]
             who.append(Caller(location, user_in_turn(len(who))))
             number = len(who)
             steps.append(Send("first", call=number))
@@ -148,7 +148,7 @@ def forks_case() -> Scenario:
     metric = units("metric")
     imperial = units("imperial")
     pairs = [(metric, imperial), (metric, DECLINE), (DECLINE, imperial), (CANCEL, metric)]
-    pairs += [(metric, Refuse(no, metric.content)) for no in ("decline", "cancel")]
+    pairs += [(metric, refuse(no, metric.content)) for no in ("decline", "cancel")]
     pairs += [(metric, units(near)) for near in ("METRIC", " metric", ["metric"])]
     who = [Caller("Springfield")] * 3 + [Caller("Tokyo", "bob")] * (1 + len(pairs))
     steps: list[Step] = [
@@ -160,7 +160,7 @@ def forks_case() -> Scenario:
         Send("first", call=2),
         Send("place", illinois, call=2),
         Send("place", DECLINE, call=2),
-        Send("place", Refuse("cancel", illinois.content), call=2),
+        Send("place", refuse("cancel", illinois.content), call=2),
         Send("units", imperial, call=2),
         Send("units", metric, call=2),
         Send("first", call=3),
@@ -205,7 +205,7 @@ def cold_case() -> Scenario:
     call("Tokyo", {"units": DECLINE}, {}, {})
     call("Springfield", {"units": imperial}, {}, {})
     call("Springfield", {"units": {"units": "kelvin"}}, {}, {})
-    call("Springfield", {"units": Refuse("decline", imperial)}, {}, {})
+    call("Springfield", {"units": refuse("decline", imperial)}, {}, {})
     call("Springfield", {"place": {"place": "Springfield, Missouri"}}, {}, {})
     call("Springfield", {"place": {"place": "Portland, Maine"}}, {}, {})
     call("Springfield", {}, {"units": imperial}, {})
@@ -249,7 +249,7 @@ def _add_unasked_alone(who: list[Caller], steps: list[Step]) -> None:
             number = len(who)
             for step in rounds(number, who[-1], "Springfield, Massachusetts"):
                 if step.round == name:
-                    steps.append(Send(step.round, Nothing(), call=number, extra=extra))
+                    steps.append(Send(step.round, NOTHING, call=number, extra=extra))
                 steps.append(_if_asked(step))
 
 
@@ -262,7 +262,7 @@ def cannot_be_asked_case() -> Scenario:
         for name in ("place", "units"):
             if location == "Tokyo" and name == "place":
                 continue
-            for answer in (Nothing(), None, DECLINE, CANCEL):
+            for answer in (NOTHING, None, DECLINE, CANCEL):
                 who.append(Caller(location, "bob"))
                 number = len(who)
                 good = {"place": place("Springfield, Missouri"), "units": units("imperial")}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from typing import Literal, get_args
 
+import mcp_types as types
+
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.messages import Request
@@ -22,12 +24,11 @@ from mrtr_options.review.bench.steps import (
     FIRST,
     PLACE,
     UNITS,
-    Accept,
     RoundName,
     Send,
     Step,
-    UserAnswer,
     WholeCall,
+    accept,
 )
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.calls import in_turn
@@ -149,17 +150,17 @@ def _steps(outcome: Outcome) -> tuple[Step, ...]:
 
 def _whole_call(outcome: Outcome, location: str) -> WholeCall:
     first = "place" if location == "Springfield" else "units"
-    return WholeCall({**_ANSWERS.get(outcome, {})}, leaves=first if outcome == "abandoned" else "")
+    return WholeCall(_ANSWERS.get(outcome, {}), leaves=first if outcome == "abandoned" else "")
 
 
 ASKED: tuple[RoundName, ...] = ("place", "units")
 """The questions of a call."""
 
 
-_ANSWERS: dict[Outcome, dict[str, UserAnswer]] = {
+_ANSWERS: dict[Outcome, types.InputResponses] = {
     "declined": dict.fromkeys(ASKED, DECLINE),
     "cancelled": dict.fromkeys(ASKED, CANCEL),
-    "did not fit": {name: Accept({name: "kelvin"}) for name in ASKED},
+    "did not fit": {name: accept({name: "kelvin"}) for name in ASKED},
 }
 """The user's answers that do not agree."""
 

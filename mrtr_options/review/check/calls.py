@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
+import mcp_types as types
+
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Era, Setup
-from mrtr_options.review.bench.steps import Accept, Send, Step
+from mrtr_options.review.bench.steps import Send, Step, accept
 from mrtr_options.review.judge.contract.content import UNITS, places_meant
 from mrtr_options.tool.weather import REPORTS
 
@@ -34,14 +36,14 @@ def choices_of(location: str) -> tuple[str, ...]:
     return places_meant(location)[0]
 
 
-def place(choice: Any) -> Accept:
+def place(choice: Any) -> types.ElicitResult:
     """Return an answer to the question "place"."""
-    return Accept({"place": choice})
+    return accept({"place": choice})
 
 
-def units(choice: Any) -> Accept:
+def units(choice: Any) -> types.ElicitResult:
     """Return an answer to the question "units"."""
-    return Accept({"units": choice})
+    return accept({"units": choice})
 
 
 def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") -> list[Send]:

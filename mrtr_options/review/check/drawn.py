@@ -12,7 +12,7 @@ from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
-    Nothing,
+    NOTHING,
     Repeat,
     Send,
     Step,
@@ -68,7 +68,7 @@ def _life(draw: random.Random, call: int, caller: Caller) -> list[Step]:
         if name != "first" and draw.random() < 0.35:
             good = "imperial" if name == "units" else choices[0]
             bad = bad_answers("units" if name == "units" else "place", good, "Portland, Maine")
-            steps.append(Send(name, draw.choice([*bad, Nothing()]), call=call))
+            steps.append(Send(name, draw.choice([*bad, NOTHING]), call=call))
         if name != "first" and draw.random() < 0.15:
             steps.append(Send(name, draw.choice((DECLINE, CANCEL)), call=call))
         if draw.random() < 0.1:

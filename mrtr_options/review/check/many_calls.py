@@ -10,10 +10,10 @@ from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
+    NOTHING,
+    ROOTS,
     ListTools,
-    Nothing,
     Repeat,
-    Roots,
     Send,
     Step,
     Together,
@@ -57,7 +57,7 @@ def mixed_case(instances: Literal[1, 2]) -> Scenario:
     who: list[Caller] = []
     steps: list[Step] = []
     bad = units("kelvin")
-    for wrong in (bad, DECLINE, CANCEL, Nothing(), Roots()):
+    for wrong in (bad, DECLINE, CANCEL, NOTHING, ROOTS):
         who += [
             Caller("Springfield", "alice"),
             Caller("Lisbon", "bob"),
@@ -115,7 +115,7 @@ def again_case(instances: Literal[1, 2]) -> Scenario:
     who.append(Caller("Springfield"))
     for step in rounds(len(who), who[-1], "Springfield, Missouri", "imperial"):
         if step.round != "first":  # the response to a round without the answer is lost
-            steps.append(replace(step, answer=Nothing(), lost=True))
+            steps.append(replace(step, answer=NOTHING, lost=True))
         steps.append(step)
     slug = f"again-{instances}"
     return case(slug, "The same calls again, late and twice.", who, steps, instances=instances)

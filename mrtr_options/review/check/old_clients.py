@@ -12,14 +12,13 @@ from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
-    Accept,
+    ROOTS,
     ListTools,
-    Refuse,
-    Roots,
     Step,
     Together,
-    UserAnswer,
     WholeCall,
+    accept,
+    refuse,
 )
 from mrtr_options.review.check.calls import (
     case,
@@ -62,10 +61,10 @@ def legacy_case() -> Scenario:
             call(location, {}, asks=version >= "2025-06-18", version=version)
     for name, location in (("place", "Springfield"), ("units", "Portland")):
         good = {"place": place(choices_of(location)[-1]), "units": units("imperial")}
-        refused = (DECLINE, CANCEL, Refuse("decline", good[name].content))
-        for wrong in (*refused, (Accept({name: "kelvin"}), good[name])):
+        refused = (DECLINE, CANCEL, refuse("decline", good[name].content))
+        for wrong in (*refused, (accept({name: "kelvin"}), good[name])):
             call(location, {**good, name: wrong})
-        for always in (Accept({name: "kelvin"}), Roots()):
+        for always in (accept({name: "kelvin"}), ROOTS):
             call(location, {**good, name: always})
     steps.append(ListTools("carol"))
     return case("legacy", "A client of the old era.", who, steps, era="legacy")
@@ -79,7 +78,7 @@ def legacy_stays_case() -> Scenario:
         for user in ("alice", "bob"):
             who.append(Caller(location, user))
             choices = choices_of(location)
-            said: dict[str, UserAnswer | tuple[UserAnswer, ...]] = {
+            said = {
                 "place": place(in_turn(choices, at + len(who))),
                 "units": DECLINE if at == 3 else units(unit_in_turn(at + len(who))),
             }
@@ -141,7 +140,7 @@ def legacy_at_once_case() -> Scenario:
                 "place": place(in_turn(choices, len(who))),
                 "units": units(unit_in_turn(len(who) + at)),
             }
-            calls.append(WholeCall(said, call=len(who)))  # pyright: ignore[reportArgumentType]
+            calls.append(WholeCall(said, call=len(who)))
     steps: list[Step] = [Together(tuple(calls)), *(replace(each) for each in calls[:2])]
     why = "Users answer at the same moment, each otherwise."
     return case("legacy-at-once", why, who, steps, era="legacy")

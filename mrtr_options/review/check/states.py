@@ -12,7 +12,7 @@ from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
-    Nothing,
+    NOTHING,
     Send,
     StateEdit,
     Step,
@@ -29,7 +29,7 @@ def bad_states_case() -> Scenario:
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
 
     def each_answer(name: Literal["place", "units"], call: int) -> None:
-        for answer in (DECLINE, CANCEL, misfit[name], Nothing(), good[name]):
+        for answer in (DECLINE, CANCEL, misfit[name], NOTHING, good[name]):
             steps.append(Forge(name, answer, call, most=FORGED))
             for edit in get_args(StateEdit):
                 if edit != "drop":
@@ -43,7 +43,7 @@ def bad_states_case() -> Scenario:
     steps.append(Send("place", good["place"]))
     each_answer("units", 1)
     steps += [Send("units", good["units"]), Send("units", good["units"], call=3), Wait(660)]
-    for answer in (DECLINE, CANCEL, misfit["place"], Nothing(), good["place"]):  # too old by now
+    for answer in (DECLINE, CANCEL, misfit["place"], NOTHING, good["place"]):  # too old by now
         steps.append(Send("place", answer, call=2))
     return case("bad-states", "Every kind of bad state with every answer.", who, steps)
 
@@ -158,8 +158,8 @@ class _Attacks:
     def send_from_other_callers(self) -> None:
         """Send states from clients that cannot be asked, whose calls end without an answer."""
         call = self.VICTIM
-        self.steps.append(Send("units", Nothing(), call=call, principal="mallory", asks=False))
-        self.steps.append(Send("units", Nothing(), call=call, state="made up", asks=False))
+        self.steps.append(Send("units", NOTHING, call=call, principal="mallory", asks=False))
+        self.steps.append(Send("units", NOTHING, call=call, state="made up", asks=False))
 
     def send_after_the_answer(self) -> None:
         """Answer the call, and attack its state again."""

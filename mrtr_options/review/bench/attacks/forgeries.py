@@ -35,9 +35,8 @@ from mrtr_options.review.bench.attacks.state_changes import (
 from mrtr_options.review.bench.edits import in_full_width
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import Player
-from mrtr_options.review.bench.sender import agree, on_the_wire
 from mrtr_options.review.bench.state_text import parts, spelling
-from mrtr_options.review.bench.steps import Nothing, RoundName, Step, UserAnswer
+from mrtr_options.review.bench.steps import NOTHING, RoundName, Step, UserAnswer, agree
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 MAX_FORGERIES = 350
@@ -216,8 +215,8 @@ class Forge(Step):
         if asked is None or asked.state is None:
             return
         answers = None
-        if not isinstance(self.answer, Nothing):
-            answers = {asked.key: on_the_wire(self.answer or agree(self.round))}
+        if self.answer != NOTHING:
+            answers = {asked.key: self.answer or agree(self.round)}
         made = forge(asked.state, [state for state in player.held if state != asked.state])
         if self.most and not self.only:
             made = spread_over(made, self.most)
