@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 
 import pytest
 
-from mrtr_options.review.bench.starting import program
+from mrtr_options.review.bench.world.starting import program
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

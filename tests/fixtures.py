@@ -15,10 +15,10 @@ import pytest
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
-from mrtr_options.review.bench import temporal as real_temporal
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.setup import ERAS
 from mrtr_options.review.bench.subjects import all_subjects
+from mrtr_options.review.bench.world import temporal as real_temporal
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.grid import Cell
 from mrtr_options.review.judge.observation import Observation

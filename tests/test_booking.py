@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mrtr_options.review.bench.starting import program
+from mrtr_options.review.bench.world.starting import program
 from tests.commands import REPOSITORY, output
 
 FOLDER = REPOSITORY / "examples" / "booking"

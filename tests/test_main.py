@@ -14,7 +14,7 @@ import pytest
 from documents.explored import FILE
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
-from mrtr_options.review.bench.starting import program
+from mrtr_options.review.bench.world.starting import program
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import KEY

@@ -19,9 +19,9 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.ledger_file import effects_after
 from mrtr_options.review.bench.setup import ERAS, Era
-from mrtr_options.review.bench.starting import program
+from mrtr_options.review.bench.world.ledger_file import effects_after
+from mrtr_options.review.bench.world.starting import program
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text

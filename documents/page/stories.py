@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mrtr_options.review.bench.history import Event, History, Sent
-from mrtr_options.review.bench.narrate import DATABASE, EFFECTS, Narrator, Row, outcome
+from mrtr_options.review.bench.history.narrate import DATABASE, EFFECTS, Narrator, Row, outcome
 from mrtr_options.review.judge.facts import Reading, anomalies_in
 from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, lanes_of
 

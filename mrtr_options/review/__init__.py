@@ -18,18 +18,18 @@ its user is charged and told of an error.
 - A *scenario* (`bench.scenario`) is the plan of a run: the caller, the client's policy, the
   instances, and the faults. It is data. `calling(...).under(faults)` makes it.
 - `bench.run.run` starts fresh instances of the subject on a deployment, here in memory, and lets
-  the default client (`bench.driver`) make the call. Each request goes through its faults, then
-  through `bench.sender`, which records it, and `bench.client`, which puts it on the wire. The
-  client sends round 1 and gets the question about the place. It answers in round 2 and gets the
-  question about the units. E
-  writes an audit in each of these rounds. In round 3 the server writes an audit and the bill and
-  sends the report. Because of the fault the client does not receive it. This client resends: it
-  sends round 3 again with the state that it holds. This second attempt has a number of its own in
-  the history, its *sending*. The server writes an audit and a bill once more.
+  the default client (`bench.client.driver`) make the call. Each request goes through its faults,
+  then through `bench.client.sender`, which records it, and `bench.client`, which puts it on the
+  wire. The client sends round 1 and gets the question about the place. It answers in round 2 and
+  gets the question about the units. E writes an audit in each of these rounds. In round 3 the
+  server writes an audit and the bill and sends the report. Because of the fault the client does not
+  receive it. This client resends: it sends round 3 again with the state that it holds. This second
+  attempt has a number of its own in the history, its *sending*. The server writes an audit and a
+  bill once more.
 - Everything is recorded as events: requests, responses, questions, answers, effects. The events
   make a `History` (`bench.history`), which never changes. A lost response is in the history and
   marked as lost, so that a judge can see more than the client saw (`LOST` of `bench.messages`).
-  `bench.narrate` turns events into the rows that every view shows.
+  `bench.history.narrate` turns events into the rows that every view shows.
 - There are three judges of a history; `play` asks the second one. `judge.contract` holds it against
   docs/CONTRACT.md: here it finds no breach, since the contract allows one bill for each delivery.
   `judge.anomalies` names what a user would call wrong: "charged twice" and "logged twice".
@@ -44,6 +44,6 @@ its user is charged and told of an error.
   counterexamples and a remedy. `lost3` would be told as a risk: charged twice if response 3 is
   lost.
 
-To read further, start with `bench.faults`, `bench.driver`, `bench.history`, and the essay in
+To read further, start with `bench.faults`, `bench.client.driver`, `bench.history`, and the essay in
 `judge.contract`.
 """

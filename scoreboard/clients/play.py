@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
-from mrtr_options.review.bench.ledger_file import effects_after
 from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL

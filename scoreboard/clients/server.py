@@ -24,9 +24,9 @@ from mcp.server import MCPServer, Server
 
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS
-from mrtr_options.review.bench.starting import START_SECONDS, context, end, start_server
 from mrtr_options.review.bench.subjects import Subject, is_shown_in, subject_named
-from mrtr_options.review.bench.wrappers import make_wrappers, open_store
+from mrtr_options.review.bench.world.starting import START_SECONDS, context, end, start_server
+from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import web_server
 from mrtr_options.tool import weather

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mrtr_options.errors import refuse
-from mrtr_options.review.bench.starting import program
+from mrtr_options.review.bench.world.starting import program
 
 
 def require_node() -> None:

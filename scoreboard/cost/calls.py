@@ -22,7 +22,7 @@ from mcp.server import MCPServer, Server
 from mrtr_options.demo.call import agreeable
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.bench.wrappers import make_wrappers, open_store
+from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.single_use import SqliteStore, single_use

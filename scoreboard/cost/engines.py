@@ -22,10 +22,10 @@ import anyio
 import anyio.to_thread
 from mcp import Client
 
-from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.deployments import quiet_servers
-from mrtr_options.review.bench.starting import START_SECONDS, end, start
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world import temporal
+from mrtr_options.review.bench.world.starting import START_SECONDS, end, start
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load

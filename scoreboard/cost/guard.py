@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from mrtr_options.review.bench.wrappers import OpenStore, make_wrappers, open_store
+from mrtr_options.review.bench.world.wrappers import OpenStore, make_wrappers, open_store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.notation import SINGLE_USE

@@ -26,9 +26,9 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.review.bench.steps import AGREE
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world.starting import START_SECONDS, end, start_server
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool.notation import CALL_KEY

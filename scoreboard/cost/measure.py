@@ -9,7 +9,7 @@ from functools import partial
 import anyio
 from rich.progress import Progress
 
-from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.world import temporal
 from mrtr_options.tool.catalogue import DURABLE, installed
 from scoreboard import postgres
 from scoreboard.cost import calls, engines, guard, http, questions

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.history import Effect, Event, Received
 from mrtr_options.review.bench.messages import Request
-from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     FIRST,

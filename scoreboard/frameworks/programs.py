@@ -24,11 +24,11 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.review.bench.deployments import Instances, scratch
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.history import Crashed, Effect, Received, Sent
-from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import Change, Keys, Restart
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world.ledger_file import ForeignLedger
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
 from scoreboard.servers.peers import Unavailable, comes_up, end, free_port, kill, start

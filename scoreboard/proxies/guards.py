@@ -27,7 +27,7 @@ from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.bench.wrappers import make_wrappers, open_store
+from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.handler import Params, Result
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import load

@@ -29,7 +29,7 @@ from pydantic import BaseModel
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.bench.wrappers import make_wrappers, open_store
+from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.testing import served
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.server import TOOL

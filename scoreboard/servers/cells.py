@@ -18,12 +18,12 @@ from mrtr_options.review.bench.deployments import quiet_servers, scratch
 from mrtr_options.review.bench.deployments.remote import Remote, eras_of
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Effect, History, Received, Reply
-from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario, calling
 from mrtr_options.review.bench.setup import Setup
 from mrtr_options.review.bench.steps import FIRST, MISSOURI, Send, WholeCall, accept
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world.ledger import MADE_TO_FAIL
 from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.weather import SqliteLedger

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.narrate import CLIENT, narrate
+from mrtr_options.review.bench.history.narrate import CLIENT, narrate
 from mrtr_options.review.bench.setup import Fleet, Policy
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.story import story

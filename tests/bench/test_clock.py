@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
-from mrtr_options.review.bench import clock
+from mrtr_options.review.bench.world import clock
 
 _OPEN: list[sqlite3.Connection] = []
 NOW = datetime(2031, 5, 7, 12, 30, 15, 250_000, UTC).timestamp()

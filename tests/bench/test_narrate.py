@@ -3,7 +3,7 @@
 import pytest
 
 from mrtr_options.demo.call import agreeable
-from mrtr_options.review.bench.narrate import narrate
+from mrtr_options.review.bench.history.narrate import narrate
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import whole_call
 from mrtr_options.review.bench.subjects import subject_named

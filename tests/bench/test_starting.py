@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from mrtr_options.review.bench import starting
+from mrtr_options.review.bench.world import starting
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from typing import get_args
 
 import anyio
 
-from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.world import temporal
 from mrtr_options.terminal import Parser, console, refuse, run
 from scoreboard import postgres
 from tests.chaos.chaos import Plan, chaos, kinds_of, lines_of

@@ -19,10 +19,10 @@ from random import Random
 
 import anyio
 
-from mrtr_options.review.bench import temporal, wrappers
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world import temporal, wrappers
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
 from scoreboard import postgres

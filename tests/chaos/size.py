@@ -19,11 +19,11 @@ from pathlib import Path
 
 import anyio
 
-from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER, ROUNDS, Served
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world import temporal
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.terminal import Parser, console, refuse, run
 from mrtr_options.tool.catalogue import option_at, option_named

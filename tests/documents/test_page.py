@@ -18,7 +18,7 @@ from documents.page.runs import tell, worlds_of
 from documents.tables import play_redeploys
 from mrtr_options.__main__ import main as command
 from mrtr_options.review.bench.faults import in_words, parse
-from mrtr_options.review.bench.narrate import narrate as rows_of
+from mrtr_options.review.bench.history.narrate import narrate as rows_of
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy

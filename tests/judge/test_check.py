@@ -14,12 +14,12 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench import ledger_file
 from mrtr_options.review.bench.deployments.remote import Remote
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
-from mrtr_options.review.bench.starting import program
 from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.bench.world import ledger_file
+from mrtr_options.review.bench.world.starting import program
 from mrtr_options.review.check import plan, review, targets
 from mrtr_options.review.check.findings import GIVE_UP
 from mrtr_options.review.explore.counterexamples import counterexamples

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.edits import edit_state
+from mrtr_options.review.bench.client.edits import edit_state
 from mrtr_options.review.bench.history import Event, Received
 from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run

@@ -14,13 +14,13 @@ from anyio.lowlevel import checkpoint
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE, Fault, NoFault, parse
 from mrtr_options.review.bench.history import History, Received
-from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
 from mrtr_options.review.bench.setup import Words, rounds_of
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.bench.wrappers import WAIT_SECONDS
+from mrtr_options.review.bench.world.loop import swift
+from mrtr_options.review.bench.world.wrappers import WAIT_SECONDS
 from mrtr_options.review.explore.combinations import explore as every_set
 from mrtr_options.review.explore.combinations import possible
 from mrtr_options.review.explore.counterexamples import (

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench.history import Effect, History
-from mrtr_options.review.bench.narrate import quoted
+from mrtr_options.review.bench.history.narrate import quoted
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import named

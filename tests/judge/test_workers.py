@@ -12,10 +12,10 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.faults import Faults, parse
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import Policy
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.review.explore import pool, stored
 from mrtr_options.review.explore.counterexamples import Explored, counterexamples
 from mrtr_options.review.explore.stored import Share, StoredShares

@@ -14,7 +14,7 @@ from mcp.server.request_state import RequestStateCodec, RequestStateSecurity
 from mcp.server.session import ServerSession
 
 from mrtr_options.review.bench.client import principal_of
-from mrtr_options.review.bench.wrappers import WAIT_SECONDS
+from mrtr_options.review.bench.world.wrappers import WAIT_SECONDS
 from mrtr_options.sdk.handler import seals
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import (

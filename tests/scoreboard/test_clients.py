@@ -17,8 +17,8 @@ import pytest
 from mcp import Client
 
 from mrtr_options.review.bench.deployments.processes import LEDGER
-from mrtr_options.review.bench.ledger_file import effects_after
 from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather

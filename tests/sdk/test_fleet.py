@@ -16,7 +16,7 @@ import pytest
 from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 
-from mrtr_options.review.bench.temporal import Server
+from mrtr_options.review.bench.world.temporal import Server
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from mrtr_options.sdk.durable.events import Ended, Stepped

@@ -9,7 +9,7 @@ import mcp_types as types
 import pytest
 
 from examples.pay_by_link import Shop, buy
-from mrtr_options.review.bench.starting import program
+from mrtr_options.review.bench.world.starting import program
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime

@@ -8,9 +8,9 @@ import pytest
 
 from documents import explored
 from documents.explored import FILE
-from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.world import temporal
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.explore.workers import options_of
 from tests.evidence import every

@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from mrtr_options.review.bench.client import Answerer
+from mrtr_options.review.bench.client.driver import Driver
+from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.deployments import HANG_SECONDS, Deployment, scratch
 from mrtr_options.review.bench.deployments.memory import Memory
-from mrtr_options.review.bench.driver import Driver
 from mrtr_options.review.bench.history import Attempt, Event, History
-from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import DURABLE
@@ -113,7 +113,7 @@ async def in_memory(
     with scratch() as folder:
         async with AsyncExitStack() as held:
             if True in engines:
-                from mrtr_options.review.bench import temporal  # needs the extra
+                from mrtr_options.review.bench.world import temporal  # needs the extra
 
                 names[True] = held.enter_context(temporal.running(folder)).apart
             if False in engines:

@@ -140,7 +140,8 @@ class Scenario:
     @property
     def needs(self) -> frozenset[Need]:
         """The abilities of a deployment that it needs."""
-        found: set[Need] = {need for fault in self.faults for need in fault.kind.needs}
+        kinds = [*self.at_effects, *(fault.kind for fault in self.faults)]
+        found: set[Need] = {need for kind in kinds for need in kind.needs}
         if any(caller.principal != "alice" for caller in self.callers):
             found.add("callers")
         return frozenset(found.union(*(step.needs for step in self.steps)))

@@ -18,7 +18,6 @@ from typing import Any, Literal
 import mcp_types as types
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Need
 
 # --- the user's answers -------------------------------------------------------------------------
@@ -124,8 +123,8 @@ class Step:
 
     @property
     def needs(self) -> set[Need]:
-        """The abilities of a deployment that it needs."""
-        return set() if self.fault is None else {*KINDS[self.fault].needs}
+        """The abilities of a deployment that it needs, besides those of its fault."""
+        return set()
 
     async def play(self, player: Any) -> None:
         """Play the step, where `Player.take` has no case for its kind."""
@@ -188,7 +187,7 @@ class Send(Step):
 
     @property
     def needs(self) -> set[Need]:
-        found = super().needs
+        found: set[Need] = set()
         if self.ends == "instance":
             found.add("crash")
         if (self.principal or "alice") != "alice":
@@ -265,7 +264,7 @@ class WholeCall(Step):
 
     @property
     def needs(self) -> set[Need]:
-        return {"tasks", *super().needs} if self.takes_tasks else super().needs
+        return {"tasks"} if self.takes_tasks else set()
 
 
 @dataclass(frozen=True)
@@ -364,7 +363,7 @@ class TaskStep(Step):
 
     @property
     def needs(self) -> set[Need]:
-        return {"tasks", *super().needs}
+        return {"tasks"}
 
 
 @dataclass(frozen=True)

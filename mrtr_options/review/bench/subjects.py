@@ -107,7 +107,7 @@ def fleet_subjects() -> list[Subject]:
 
 def _missing_for_temporal() -> str:
     """Say what Temporal needs; "" if it is installed."""
-    from mrtr_options.review.bench import temporal  # only a subject on Temporal needs it
+    from mrtr_options.review.bench.world import temporal  # only a subject on Temporal needs it
 
     return "" if temporal.installed() else temporal.MISSING
 

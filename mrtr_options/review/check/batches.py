@@ -10,10 +10,10 @@ from typing import Literal, get_args
 
 import mcp_types as types
 
+from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.messages import Request
-from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.run import take_steps
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.schedules import named

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from mrtr_options.review.bench.attacks.forgeries import Forge
-from mrtr_options.review.bench.edits import in_full_width
+from mrtr_options.review.bench.client.edits import in_full_width
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (

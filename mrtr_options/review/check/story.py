@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mrtr_options.review.bench.history import History, Received, Sent
-from mrtr_options.review.bench.narrate import CLIENT, Row, narrate
+from mrtr_options.review.bench.history.narrate import CLIENT, Row, narrate
 from mrtr_options.review.check.findings import Finding, sent_in, waiting_calls
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import plural

@@ -21,13 +21,13 @@ from mrtr_options.review.bench.deployments import quiet_servers, remote, scratch
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE
 from mrtr_options.review.bench.history import Crashed, Effect, Received
-from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.messages import HUNG
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.setup import ERAS, Era, Fleet, Policy
 from mrtr_options.review.bench.steps import ListTools
 from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.bench.world.ledger import MADE_TO_FAIL
 from mrtr_options.review.check.cases import for_one_user
 from mrtr_options.review.check.compared import AGAIN, lost_result, measured, measured_of_ours
 from mrtr_options.review.check.nearest import nearest

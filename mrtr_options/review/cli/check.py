@@ -77,7 +77,7 @@ def _write_skeleton(path: Path) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Review it, and print the report. Return 1 if anything is broken."""
-    import_module("mrtr_options.review.bench.clock")  # refuses if the extra is not installed
+    import_module("mrtr_options.review.bench.world.clock")  # refuses if the extra is not installed
     if (args.target is None) == (args.init is None):
         refuse(
             "check takes one target, as in: check my_option.py; or --init my_option.py to begin one"

@@ -68,17 +68,17 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.faults <= MOST_FAULTS:
         refuse(TOO_MANY_FAULTS)
 
-    from mrtr_options.review.bench.starting import context
+    from mrtr_options.review.bench.world.starting import context
 
     context("mrtr_options.review.explore.workers")  # it imports while this process does
 
-    from mrtr_options.review.bench import temporal
     from mrtr_options.review.bench.subjects import (
         all_subjects,
         fleet_subjects,
         keyed_subjects,
         named_subjects,
     )
+    from mrtr_options.review.bench.world import temporal
     from mrtr_options.review.explore.summary import print_unclassified, show
     from mrtr_options.review.explore.workers import explore_all
     from mrtr_options.review.show.progress import sharing

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mrtr_options.review.bench.starting import context, end_with_the_bench
+from mrtr_options.review.bench.world.starting import context, end_with_the_bench
 
 T = TypeVar("T")
 

@@ -22,9 +22,9 @@ import anyio
 
 from mrtr_options.review.bench.faults import Faults, names_of
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.review.explore.counterexamples import (
     Explored,
     counterexamples,

@@ -16,7 +16,7 @@ from typing import Literal
 import mcp_types as types
 
 from mrtr_options.review.bench import redeploys
-from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
+from mrtr_options.review.bench.client.driver import MAX_REQUESTS, REFUSALS
 from mrtr_options.review.bench.history import (
     Answered,
     Asked,

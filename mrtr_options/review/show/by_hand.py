@@ -15,10 +15,10 @@ from rich.text import Text
 
 from mrtr_options.demo.call import converse
 from mrtr_options.demo.person import Person
-from mrtr_options.review.bench.driver import MAX_REQUESTS
+from mrtr_options.review.bench.client.driver import MAX_REQUESTS
+from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.history import Asked, Event, History, Received
 from mrtr_options.review.bench.messages import LOST, Reply, Request
-from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.setup import Era, Setup

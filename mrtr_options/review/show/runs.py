@@ -15,7 +15,7 @@ from rich.text import Text
 
 from mrtr_options.review.bench.faults import Fault, describe_faults
 from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, History
-from mrtr_options.review.bench.narrate import Narrator, Row
+from mrtr_options.review.bench.history.narrate import Narrator, Row
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject

@@ -16,7 +16,15 @@ from html import escape
 from textwrap import shorten
 
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.narrate import CLIENT, DATABASE, EFFECTS, USER, Lane, Row, narrate
+from mrtr_options.review.bench.history.narrate import (
+    CLIENT,
+    DATABASE,
+    EFFECTS,
+    USER,
+    Lane,
+    Row,
+    narrate,
+)
 
 WIDTH = 720
 """The width of a document's picture."""

@@ -32,10 +32,10 @@ from mrtr_options.review.bench.attacks.state_changes import (
     guess_neighbours,
     splice,
 )
-from mrtr_options.review.bench.edits import in_full_width
+from mrtr_options.review.bench.client.edits import in_full_width
+from mrtr_options.review.bench.client.player import Player
+from mrtr_options.review.bench.history.state_text import parts, spelling
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.player import Player
-from mrtr_options.review.bench.state_text import parts, spelling
 from mrtr_options.review.bench.steps import NOTHING, RoundName, Step, UserAnswer, agree
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 

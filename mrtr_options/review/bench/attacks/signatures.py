@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, cast
 
 from mrtr_options.review.bench.attacks.state_changes import change_readable
-from mrtr_options.review.bench.state_text import (
+from mrtr_options.review.bench.history.state_text import (
     DIGESTS,
     ENCODINGS,
     SEPARATORS,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from mrtr_options.review.bench.state_text import (
+from mrtr_options.review.bench.history.state_text import (
     SEPARATORS,
     Part,
     json_written_like,

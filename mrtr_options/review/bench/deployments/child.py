@@ -31,11 +31,11 @@ from typing import Any, Literal, NoReturn
 
 import anyio
 
-from mrtr_options.review.bench import clock
 from mrtr_options.review.bench.client import principal_of
 from mrtr_options.review.bench.faults.effects import SLOW_SECONDS
-from mrtr_options.review.bench.ledger import DESTINATION_IS_DOWN
-from mrtr_options.review.bench.ledger_file import DIES, ONCE, UNSURE, ends_process_after
+from mrtr_options.review.bench.world import clock
+from mrtr_options.review.bench.world.ledger import DESTINATION_IS_DOWN
+from mrtr_options.review.bench.world.ledger_file import DIES, ONCE, UNSURE, ends_process_after
 from mrtr_options.sdk.protection import MIN_KEY_BYTES
 from mrtr_options.sdk.serving import web_server
 from mrtr_options.tool.catalogue import CannotLoad, load

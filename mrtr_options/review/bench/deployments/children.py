@@ -34,14 +34,14 @@ from mrtr_options.review.bench.deployments import Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
 from mrtr_options.review.bench.deployments.child_process import Child
 from mrtr_options.review.bench.history import Crashed, Elapsed
-from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.sessions import Session
-from mrtr_options.review.bench.starting import end, start_server
 from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world.ledger_file import ForeignLedger
+from mrtr_options.review.bench.world.sessions import Session
+from mrtr_options.review.bench.world.starting import end, start_server
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather

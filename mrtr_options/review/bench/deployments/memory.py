@@ -41,14 +41,14 @@ from mrtr_options.review.bench.deployments import (
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
-from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.bench.watch import (
+from mrtr_options.review.bench.world.ledger import FaultyLedger
+from mrtr_options.review.bench.world.watch import (
     Report,
     Watch,
     load_watched,
@@ -261,7 +261,7 @@ class MemoryInstances(Instances):
         if not self._subject.wrappers:
             yield
             return
-        from mrtr_options.review.bench.wrappers import opened  # few subjects have a guard
+        from mrtr_options.review.bench.world.wrappers import opened  # few subjects have a guard
 
         with opened(self._subject, self._destination, self._clock) as self._wrap:
             yield

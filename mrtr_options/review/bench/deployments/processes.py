@@ -40,13 +40,13 @@ from mrtr_options.review.bench.deployments import (
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Crashed
-from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.starting import START_SECONDS, context, end, start_server
 from mrtr_options.review.bench.steps import Keys
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.bench.wrappers import (
+from mrtr_options.review.bench.world.ledger import FaultyLedger
+from mrtr_options.review.bench.world.starting import START_SECONDS, context, end, start_server
+from mrtr_options.review.bench.world.wrappers import (
     ROUND_SECONDS,
     WAIT_SECONDS,
     keep_seconds,

@@ -20,11 +20,11 @@ from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.client import MODES, connections, exchange_at
 from mrtr_options.review.bench.deployments import HANG_SECONDS, Instances
 from mrtr_options.review.bench.history import Crashed
-from mrtr_options.review.bench.ledger_file import ForeignLedger, clear_faults
 from mrtr_options.review.bench.messages import HUNG, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world.ledger_file import ForeignLedger, clear_faults
 from mrtr_options.tool import weather
 
 URL = ("http://", "https://")

@@ -14,7 +14,7 @@ import mcp_types as types
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Answered, Reply
-from mrtr_options.review.bench.narrate import describe_reply
+from mrtr_options.review.bench.history.narrate import describe_reply
 from mrtr_options.review.judge.contract.content import (
     fits_the_schema,
     has_control,

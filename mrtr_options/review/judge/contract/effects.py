@@ -10,7 +10,7 @@ from typing import Any
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Effect
-from mrtr_options.review.bench.narrate import describe_reply, quoted
+from mrtr_options.review.bench.history.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.content import fits_the_schema, location_of
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Reports

@@ -29,8 +29,8 @@ from mrtr_options.review.bench.history import (
     Restarted,
     Sent,
 )
+from mrtr_options.review.bench.history.state_text import spelling
 from mrtr_options.review.bench.messages import LOST, Reply, Request, as_json
-from mrtr_options.review.bench.state_text import spelling
 from mrtr_options.review.judge.contract.content import (
     UNITS,
     Name,

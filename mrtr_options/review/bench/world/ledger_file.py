@@ -20,8 +20,8 @@ from mcp_types import INVALID_PARAMS
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Effect, Failed, Recording
-from mrtr_options.review.bench.ledger import CLIENT_LEAVES, DESTINATION_IS_DOWN, PROCESS_ENDS
 from mrtr_options.review.bench.messages import Reply
+from mrtr_options.review.bench.world.ledger import CLIENT_LEAVES, DESTINATION_IS_DOWN, PROCESS_ENDS
 from mrtr_options.tool import weather
 
 _FAILS = "mrtr_down"

@@ -19,10 +19,10 @@ from typing import Any
 import mcp_types as types
 from mcp.server.request_state import InvalidRequestState
 
+from mrtr_options.review.bench.history.state_text import readings
 from mrtr_options.review.bench.messages import Form, Reply, Request, as_json, form_of
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.bench.state_text import readings
 from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.sdk.telemetry import without_name

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.bench.watch import Report
+from mrtr_options.review.bench.world.watch import Report
 from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use

@@ -16,10 +16,10 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options.demo.call import converse
+from mrtr_options.review.bench.client.sender import Sender
 from mrtr_options.review.bench.faults.kinds import BACK_OFF_SECONDS, Sending, Version, nest
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
-from mrtr_options.review.bench.sender import Sender
 from mrtr_options.review.bench.setup import Era, rounds_of
 from mrtr_options.review.bench.steps import AGREE, WholeCall, accept
 from mrtr_options.sdk.call_key import new_call_key

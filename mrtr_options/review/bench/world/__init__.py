@@ -1,0 +1,1 @@
+"""The world around a run: processes, clocks, sessions, databases, and the ledger of effects."""
