@@ -15,9 +15,18 @@ from mrtr_options import sdk
 from mrtr_options.__main__ import main
 from mrtr_options.sdk.single_use.outcomes import write_response
 from tests.sdk.fakes import Params, called_by, deliver, result
-from tests.sdk.test_endings import Till, Wanted
+from tests.sdk.test_endings import Till, guarded
 
 pytestmark = pytest.mark.anyio
+
+
+def charging(till: Till) -> Any:
+    """Make a tool of J that charges."""
+
+    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+        return result(f"charge {await ctx.once('pay', till.charge)}")
+
+    return sdk.keyed_replay(pay)
 
 
 @pytest.mark.parametrize(
@@ -29,13 +38,8 @@ async def test_a_call_in_doubt_is_listed_and_ended_by_who_runs_the_server(
     end: list[str], told: str, charged: int, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     till = Till(trouble=TimeoutError())
-
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
-        return result(f"charge {await ctx.once('pay', till.charge)}")
-
     with closing(sdk.SqliteStore(path)) as store, called_by(lambda: "ada"):
-        guard = sdk.single_use(store, call="reference")
-        tool = sdk.Tool("pay", "Pays.", Wanted, sdk.keyed_replay(pay), [guard]).call
+        tool = guarded(charging(till), store, call_is_secret=False)
         with pytest.raises(MCPError):
             await deliver(tool, reference=1)
         await in_thread(["doubtful", str(path)])
@@ -52,15 +56,8 @@ async def test_a_call_in_doubt_is_listed_and_ended_by_who_runs_the_server(
 
 
 async def test_a_store_lists_a_call_in_doubt_and_ends_it_once(store: Any) -> None:
-    till = Till(trouble=TimeoutError())
-
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
-        return result(f"charge {await ctx.once('pay', till.charge)}")
-
-    guard = sdk.single_use(store, call="reference", call_is_secret=True)
-    tool = sdk.Tool("pay", "Pays.", Wanted, sdk.keyed_replay(pay), [guard]).call
     with pytest.raises(MCPError):
-        await deliver(tool, reference=1)
+        await deliver(guarded(charging(Till(trouble=TimeoutError())), store), reference=1)
     (call,) = await store.doubtful()
     assert call.label is None, "its name is a secret"
     outcome = write_response(sdk.text("It was paid."))

@@ -104,7 +104,8 @@ def with_markers(till: Till) -> Any:
 
 def guarded(handler: Any, store: Any, **more: Any) -> Any:
     """Return a tool in the guard, which names its calls by their reference."""
-    guard = sdk.single_use(store, call="reference", call_is_secret=True, **more)
+    options: dict[str, Any] = {"call": "reference", "call_is_secret": True, **more}
+    guard = sdk.single_use(store, **options)
     return sdk.Tool("pay", "Pays.", Wanted, handler, [guard]).call
 
 

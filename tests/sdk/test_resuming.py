@@ -144,7 +144,6 @@ CASES = {
         _late({"reason": "busy"}), {}, "too late", 1, 0, (), kept=False
     ),
     "one that does not destroy": Case(_hints(destructive_hint=False), {}, MAY, 1, 1, ()),
-    "one that does": Case(_hints(destructive_hint=True), {}, MAY, 1, 1, ()),
     "one of which nothing is known": Case(_hints(title="Tool"), {}, MAY, 1, 1, ()),
     "a tool listed for ever": Case({"lost": {1}, "lists": _for_ever}, {}, MAY, 1, 0, ()),
     "a list without end": Case({"lost": {1}, "lists": _page_after_page}, {}, MAY, 1, 0, ()),
