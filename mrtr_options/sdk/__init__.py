@@ -53,7 +53,7 @@ Awaiting the answers (J, H, L, K):
     keyed_replay           J: the handler runs again in each round; answers and effects have keys
     ReplayContext          its context: `elicit`, `once`, `memo`, `on_commit`
     ContinuationStore      H: the handler waits in this process
-    LinearContext          its context: `elicit`
+    LinearContext          its context: `elicit`, `once`
     DurableStore           L: the handler goes on from a database, also after a crash
     DurableContext         its context: `elicit`, `step`
     TaskStore              K: the same, and the client gets a task at once

@@ -26,30 +26,13 @@ from sqlalchemy.util.concurrency import await_only, greenlet_spawn
 from mrtr_options import sdk
 from mrtr_options.sdk import current_request
 from mrtr_options.sdk.call_key import REPEAT
+from tests.sdk.drawn_bank import Bank, Died, Refused, is_death
 from tests.sdk.drawn_stories import WORDS, Move, Step, Story
 from tests.sdk.fakes import FakeSession, Params, capabilities, named, of_session, result, who
 
 T = TypeVar("T")
 
-SLOW_SECONDS = 70.0
-"""Longer than a round's lease."""
 BEFORE = "this call did something, or may have"
-
-
-class Died(BaseException):
-    """The death of a process, which no code in it can see or record."""
-
-
-def is_death(error: BaseException) -> bool:
-    """Return whether a process has died, in a task of a group or not."""
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return all(map(is_death, group.exceptions))
-    return isinstance(error, Died)
-
-
-class Refused(Exception):
-    """The word of the bank that it does not do it."""
 
 
 class Wanted(BaseModel):
@@ -92,58 +75,6 @@ class GatedStore(sdk.SqliteStore):
                 self._is_in_block = False
 
 
-@dataclass
-class Bank:
-    """Where the effects go.
-
-    Attributes:
-        troubles, looks: What it does, and says, one time after the other; then all is well.
-        honours_keys: Whether it takes two arrivals under one key for one.
-        done: The keys of what it has done, by reference and effect.
-        doubt: The references of which somebody may be in doubt.
-    """
-
-    troubles: list[str]
-    looks: list[str]
-    honours_keys: bool
-    done: dict[tuple[int, str], list[str]] = field(default_factory=dict[tuple[int, str], list[str]])
-    doubt: set[int] = field(default_factory=set[int])
-
-    async def act(self, reference: int, effect: str, once: str) -> None:
-        trouble = self.troubles.pop(0) if self.troubles else "fine"
-        if trouble != "fine":
-            self.doubt.add(reference)
-        if trouble == "refuses":
-            raise Refused
-        if trouble == "dies before":
-            raise Died
-        if trouble == "slow before":
-            await anyio.sleep(SLOW_SECONDS)
-        self.done.setdefault((reference, effect), []).append(once)
-        if trouble == "slow after":
-            await anyio.sleep(SLOW_SECONDS)
-        if trouble == "dies after":
-            raise Died
-        if trouble == "unsure":
-            raise TimeoutError
-
-    def times(self, reference: int, effect: str) -> int:
-        arrived = self.done.get((reference, effect), [])
-        return len(set(arrived)) if self.honours_keys else len(arrived)
-
-    def has_done(self, reference: int) -> list[str]:
-        return sorted({effect for of, effect in self.done if of == reference})
-
-    def look(self, reference: int, effect: str) -> Any:
-        match self.looks.pop(0) if self.looks else "fine":
-            case "cannot say":
-                return None
-            case "away":
-                raise OSError("the bank is away")
-            case _:
-                return (reference, effect) in self.done
-
-
 class Done(sdk.Markers):
     """F's state."""
 
@@ -157,20 +88,15 @@ class World:
     story: Story
     bank: Bank
     stopped: Counter[tuple[int, str]] = field(default_factory=Counter[tuple[int, str]])
-    told: dict[str, str] = field(default_factory=dict[str, str])
+    frames: Any = None
+    open: AsyncExitStack = field(default_factory=AsyncExitStack)
     question: types.InputRequiredResult | None = None
     last: Params | None = None
 
     # --- the tool -------------------------------------------------------------------------------
 
     async def replayed(self, ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
-        async def ask(question: Any) -> bool:
-            await ctx.elicit(question)
-            return True
-
-        ended = await self.perform(params, ask, ctx.once)
-        assert isinstance(ended, types.CallToolResult)
-        return ended
+        return await self.awaited(ctx.elicit, params, ctx.once)
 
     async def marked(self, ctx: sdk.Context, params: Params) -> sdk.Result:
         state = sdk.load_state(params, Done)
@@ -189,12 +115,58 @@ class World:
         ended = await self.perform(params, ask, once)
         return ended if isinstance(ended, types.CallToolResult) else sdk.ask(ended, state)
 
-    async def perform(self, params: Params, ask: Any, once: Any) -> Any:
+    def built(self) -> Any:
+        """Build G's tool: a step for each question, and all else at the end."""
+        builder = sdk.ToolBuilder[Any]().step("start", lambda ctx, params, values: Done())
+        for key, step in self.story.program:
+            if step.does == "asks":
+                question = make_question(step.how, key)
+                builder.step(key, lambda ctx, params, values, question=question: question)
+
+        async def ask(question: Any) -> bool:
+            return True
+
+        async def end(ctx: sdk.Context, params: Params, values: sdk.Values) -> Any:
+            return await self.perform(params, ask, unrecorded)
+
+        return builder.end(end).build()
+
+    async def held(self, ctx: sdk.Context, params: Params) -> Any:
+        """Hold H's tool in memory, which is lost when the process dies."""
+        frames = self.frames
+
+        async def linear(ctx: sdk.LinearContext[Any], call: sdk.CallParams) -> Any:
+            async def once(key: str, effect: Callable[[str], Any], **more: Any) -> None:
+                await ctx.once(key, lambda: effect(""), **more)
+
+            return await self.awaited(ctx.elicit, call, once)
+
+        try:
+            return await frames.linear(linear)(ctx, params)
+        finally:
+            if self.bank.has_died:
+                self.bank.has_died = False
+                await self.begin_process()
+                raise Died
+
+    async def begin_process(self) -> None:
+        """Begin a process that holds no tool yet."""
+        self.frames = await self.open.enter_async_context(sdk.ContinuationStore())
+
+    async def awaited(self, elicit: Any, params: Any, once: Any) -> types.CallToolResult:
+        """Run the program of a tool that awaits its answers."""
+
+        async def ask(question: Any) -> bool:
+            await elicit(question)
+            return True
+
+        return await self.perform(params, ask, once)
+
+    async def perform(self, params: Any, ask: Any, once: Any) -> Any:
         """Run the program; return its result, or the question that has to be asked."""
         reference = sdk.arguments_of(params, Wanted).reference
         acted: list[str] = []
-        for number, step in enumerate(self.story.steps):
-            key = f"{step.does} {number}"
+        for key, step in self.story.program:
             ended = await grouped(step, partial(self.take, step, key, reference, ask, once))
             if ended is not None:
                 return result(said_done(acted)) if ended == "a result" else ended
@@ -213,7 +185,7 @@ class World:
         self.stopped[reference, key] += 1
         if self.story.is_silent:
             self.bank.doubt.add(reference)  # F does not tell of all its effects
-        return step.how if step.how == "a result" else stop(step.how)
+        return step.how if step.how == "a result" else self.stop(step.how, reference)
 
     async def act(self, step: Step, reference: int, key: str, once: Any) -> Any:
         """Do an effect as its author does."""
@@ -221,19 +193,32 @@ class World:
         async def effect(once: str) -> None:
             await self.bank.act(reference, key, once)
 
-        more: dict[str, Any] = {}
-        if step.can_look and hasattr(sdk, "NotDone"):
-            more["settled"] = partial(self.bank.look, reference, key)
+        look = partial(self.bank.look, reference, key) if step.can_look else None
         try:
-            await once(key, effect, **more)
+            await once(key, effect, settled=look)
         except Refused:
             if step.how not in ("NotDone", "an error"):
                 raise
-            return stop(step.how)
+            return self.stop(step.how, reference)
         except TimeoutError:
             if step.how not in ("Unknown", "MCPError"):
                 raise
-            return stop(step.how)
+            return self.stop(step.how, reference)
+
+    def stop(self, how: str, reference: int) -> Any:
+        """End the program as its author does, who knows of what no stand-in records."""
+        is_done = bool(self.bank.has_done(reference))
+        match how:
+            case "NotDone" if not (is_done and self.story.stand_in == "G"):
+                raise sdk.NotDone("nothing was done, says the author")
+            case "Unknown":
+                raise sdk.Unknown("nobody knows, says the author")
+            case "MCPError":
+                raise MCPError(-32000, "it is closed, says the author")
+            case "an error" | "NotDone":
+                return sdk.text("it failed, says the author", is_error=True)
+            case _:
+                raise OSError("the price list is down")
 
     # --- the client -----------------------------------------------------------------------------
 
@@ -313,8 +298,7 @@ class World:
         if move.does == "resends":
             return self.last
         if move.does == "calls":
-            is_known = self.story.same and "same" in GUARD_TAKES
-            return call(1, WORDS[move.words if is_known else move.words % 6])
+            return call(1, WORDS[move.words if self.story.same else move.words % 6])
         if self.question is None:
             return None
         action = {"answers": "accept", "declines": "decline", "cancels": "cancel"}[move.does]
@@ -347,26 +331,15 @@ class World:
 
 LAST_WORDS = ("it failed, says the author", "it is closed, says the author")
 """What an author tells as an ordinary end: it is recorded."""
-GUARD_TAKES = sdk.single_use.__code__.co_varnames
 
 
 def said_done(acted: list[str]) -> str:
     return f"done: {', '.join(acted)}"
 
 
-def stop(how: str) -> Any:
-    """End a program as its author does."""
-    match how:
-        case "NotDone" if hasattr(sdk, "NotDone"):
-            raise sdk.NotDone("nothing was done, says the author")
-        case "Unknown" if hasattr(sdk, "Unknown"):
-            raise sdk.Unknown("nobody knows, says the author")
-        case "MCPError":
-            raise MCPError(-32000, "it is closed, says the author")
-        case "an error":
-            return sdk.text("it failed, says the author", is_error=True)
-        case _:
-            raise OSError("the price list is down")
+async def unrecorded(key: str, effect: Callable[[str], Awaitable[None]], **more: Any) -> None:
+    """Do an effect of which no stand-in keeps a record."""
+    await effect("")
 
 
 async def grouped(step: Step, work: Callable[[], Awaitable[T]]) -> T:
@@ -442,7 +415,7 @@ def play(story: Story) -> None:
     Raises:
         AssertionError: Something happened twice, was told wrongly, or does not end.
     """
-    logger = logging.getLogger("mrtr_options.sdk")
+    logger = logging.getLogger("mrtr_options")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)  # each trouble that is played is logged
     try:
@@ -468,16 +441,19 @@ async def _play(story: Story) -> None:
     world = World(story, Bank([*story.troubles], [*story.looks], honours_keys=attempts > 1))
     GatedStore.gates = []
     store = GatedStore(":memory:", clock=lambda: 2e9 + anyio.current_time())
-    handler: Any = world.marked
-    if story.stand_in == "J":
-        handler = sdk.keyed_replay(world.replayed)
-    more: dict[str, Any] = {"attempts": attempts}
-    if story.same and "same" in GUARD_TAKES:
-        more["same"] = ("amount",)
-    guard = sdk.single_use(store, call="reference", call_is_secret=True, **more)
+    handlers: dict[str, Any] = {
+        "F": world.marked, "G": world.built(), "H": world.held,
+        "J": sdk.keyed_replay(world.replayed),
+    }  # fmt: skip
+    handler = handlers[story.stand_in]
+    same = ("amount",) if story.same else None
+    guard = sdk.single_use(
+        store, call="reference", call_is_secret=True, attempts=attempts, same=same
+    )
     tools = [sdk.Tool("pay", "Pays.", Wanted, handler, [guard]).call for _ in range(2)]
-    async with AsyncExitStack() as stack:
-        stack.callback(store.close)
+    async with world.open:
+        world.open.callback(store.close)
+        await world.begin_process()
         for number, move in enumerate(story.moves):
             store.gates = [*move.gates]
             await world.move(tools, move, number)
@@ -491,9 +467,7 @@ async def _play(story: Story) -> None:
 
 def check_end(world: World, end: str, reference: int) -> None:
     """Check that a call which nobody doubts is done, and each of its effects once."""
-    effects = [
-        f"acts {number}" for number, step in enumerate(world.story.steps) if step.does == "acts"
-    ]
+    effects = [key for key, step in world.story.program if step.does == "acts"]
     stops_early = any(step.how == "a result" for step in world.story.steps)
     if end == "done" and not stops_early:
         assert all(world.bank.times(reference, each) == 1 for each in effects), "left out"

@@ -64,7 +64,7 @@ class Story:
     """A program, what its bank does, and what its client does.
 
     Attributes:
-        stand_in: "J" or "F".
+        stand_in: "F", "G", "H" or "J".
         attempts: The guard's; 2 only where the bank honours idempotency keys.
         same: Whether the author says which arguments have to be the same.
         samples: Whether the client can be asked to sample.
@@ -85,9 +85,17 @@ class Story:
 
     @property
     def is_silent(self) -> bool:
-        """Return whether it may fail where it has not told of any effect: F tells of none."""
+        """Return whether it may fail where no effect has been told of, or might have been."""
         fails = any(step.how in ("OSError", "Unknown") for step in self.steps)
-        return self.stand_in == "F" and fails
+        return self.stand_in in "FGH" and fails
+
+    @property
+    def program(self) -> list[tuple[str, Step]]:
+        """The steps by their keys, in their order. G asks first."""
+        steps = [(f"{step.does} {number}", step) for number, step in enumerate(self.steps)]
+        if self.stand_in == "G":
+            steps.sort(key=lambda each: each[1].does != "asks")
+        return steps
 
 
 def _often(first: str, *others: str) -> st.SearchStrategy[str]:
@@ -115,7 +123,7 @@ moves = st.builds(
 )
 _any_story = st.builds(
     Story,
-    _often("J", "F"),
+    st.sampled_from("JJJFGH"),
     st.sampled_from([1, 1, 2]),
     st.booleans(),
     st.booleans(),

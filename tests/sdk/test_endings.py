@@ -61,16 +61,16 @@ class Till:
 
 
 def once(ctx: Any) -> Any:
-    """Return how J or L does an effect."""
+    """Return how H, J or L does an effect."""
     return ctx.step if isinstance(ctx, sdk.DurableContext) else ctx.once
 
 
 def paying(till: Till) -> Any:
-    """Make a tool of J and L: it asks, charges, and asks for a receipt."""
+    """Make a tool of H, J and L: it asks, charges, and asks for a receipt."""
 
     async def pay(ctx: Any, params: Any) -> types.CallToolResult:
         await ctx.elicit(who("one"))
-        assert await ctx.memo("price", lambda: 5) == 5
+        assert isinstance(ctx, sdk.LinearContext) or await ctx.memo("price", lambda: 5) == 5
         number = await once(ctx)("pay", till.charge)
         await ctx.elicit(who("two"))
         return result(f"charge {number}")
@@ -131,7 +131,7 @@ def standing_in(*stand_ins: str) -> Any:
     return pytest.mark.parametrize("stand_in", stand_ins)
 
 
-TOOLS: dict[str, Callable[[Till], Any]] = {"F": with_markers, "J": paying, "L": paying}
+TOOLS: dict[str, Callable[[Till], Any]] = {"F": with_markers, "H": paying, "J": paying, "L": paying}
 
 
 def text_of(response: Any) -> str:

@@ -361,6 +361,7 @@ class ContinuationStore:
             finally:
                 frame.waiters = [other for other in frame.waiters if other is not waiter] or None
                 self._touch(frame)
+        frame.tell_effects()
         result = _as_result(frame, number)
         if number == frame.counted and not frame.finished:  # a question has been asked, and is kept
             frame.counted += 1

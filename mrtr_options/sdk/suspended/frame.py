@@ -1,12 +1,12 @@
 """A parked call of option H: its frame, and the context through which its handler asks.
 
-Knows `detached` and `questions`; nothing of the rounds that wake it.
+Knows `detached`, `effects` and `questions`; nothing of the rounds that wake it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -14,6 +14,7 @@ import mcp_types as types
 from pydantic import BaseModel
 
 from mrtr_options.sdk.capabilities import Kinds
+from mrtr_options.sdk.effects import CallEffects, Settled, Standing, effects_here, value_of
 from mrtr_options.sdk.handler import CallAbandoned
 from mrtr_options.sdk.questions import (
     AnswerT,
@@ -49,6 +50,7 @@ class Frame:
         "askable",
         "bytes",
         "counted",
+        "effects",
         "expires",
         "name",
         "outputs",
@@ -64,6 +66,7 @@ class Frame:
         self.owner = owner
         self.bytes = 0
         self.counted = 0
+        self.effects = CallEffects()
         self.outputs: list[Output] = []
         self.answers: dict[int, dict[str, bytes]] | None = None
         self.parked: Parking | None = None
@@ -81,6 +84,15 @@ class Frame:
         self.outputs.append(output)
         for waiter in self.waiters or ():
             waiter.wake(None)
+
+    def tell_effects(self) -> None:
+        """Tell the wrappers of this request which effects its author did by `once`.
+
+        None of them can be tried again: the handler does not begin again.
+        """
+        here = effects_here()
+        here.is_told |= self.effects.is_told
+        here.now |= {key: Standing(each.word) for key, each in self.effects.now.items()}
 
     def park(self, questions: Asked) -> Frame:
         """Ask. Where the answers come is there to be waited at while this is entered."""
@@ -163,6 +175,25 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         with frame.park((question,)) as parked:
             responses = _unless_abandoned(await parked)
         return read_answer(question, responses[question.key])
+
+    async def once(
+        self,
+        key: str,
+        effect: Callable[[], Awaitable[T] | T],
+        *,
+        settled: Settled | None = None,
+    ) -> T:
+        """Run an effect and tell the guard of it: a call that has done something keeps its name.
+
+        Args:
+            key: The effect's name.
+            effect: Does the effect; async or not.
+            settled: Asks the destination whether it has happened, after it raised.
+        """
+        effects = self._frame.effects
+        value = await effects.run(key, effect, settled)
+        effects.fresh.discard(key)  # done, so it is not done again
+        return cast("T", value_of(effect, value))
 
     async def until(
         self,
