@@ -61,7 +61,8 @@ class NotDone(Exception):
 class Unknown(Exception):
     """The end of a call of which nobody knows whether it was done. The text is for the caller.
 
-    The next call under the name tries again, and asks `settled` first.
+    The next call under the name tries again, and asks `settled` first. On an engine (K, L) it does
+    so only if nothing has begun; else the call has ended, and this is told again.
     """
 
 

@@ -1,12 +1,14 @@
 """Play many drawn tools, and print each kind of finding with its shortest story."""
 
 import argparse
+from contextlib import nullcontext
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from mrtr_options.sdk import current_request
-from tests.sdk.any_tool import finding
-from tests.sdk.drawn_stories import Story, stories
+from tests.sdk.any_engine import engine
+from tests.sdk.any_tool import finding, play
+from tests.sdk.drawn_stories import Story, kept_stories, stories
 
 
 def main() -> int:
@@ -14,6 +16,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sdk", description=__doc__)
     parser.add_argument("examples", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--engine", action="store_true", help="K and L, on DBOS")
     given_by = parser.parse_args()
     current_request._unprotected_request = current_request.Request  # pyright: ignore[reportPrivateUsage]
     found: dict[str, tuple[int, Story]] = {}
@@ -27,17 +30,18 @@ def main() -> int:
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(stories)
+    @given(kept_stories if given_by.engine else stories)
     def look(story: Story) -> None:
         nonlocal played
         played += 1
-        what = finding(story)
+        what = finding(story, play_one)
         if what is None:
             return
         first, shortest = found.get(what, (played, story))
         found[what] = first, min(shortest, story, key=lambda each: len(repr(each)))
 
-    look()
+    with engine() if given_by.engine else nullcontext(play) as play_one:
+        look()
     for what, (first, story) in found.items():
         print(f"{what}: first in example {first}\n    {story}")
     print(f"{played} examples, {len(found)} findings")

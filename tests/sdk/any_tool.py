@@ -27,12 +27,17 @@ from mrtr_options import sdk
 from mrtr_options.sdk import current_request
 from mrtr_options.sdk.call_key import REPEAT
 from tests.sdk.drawn_bank import Bank, Died, Refused, is_death
+from tests.sdk.drawn_requests import answer, call, data_of, make_question, reason_of, text_of
 from tests.sdk.drawn_stories import WORDS, Move, Step, Story
-from tests.sdk.fakes import FakeSession, Params, capabilities, named, of_session, result, who
+from tests.sdk.fakes import FakeSession, Params, capabilities, of_session, result
 
 T = TypeVar("T")
 
 BEFORE = "this call did something, or may have"
+
+
+LAST_WORDS = ("it failed, says the author", "it is closed, says the author")
+"""What an author tells as an ordinary end: it is recorded."""
 
 
 class Wanted(BaseModel):
@@ -83,13 +88,31 @@ class Done(sdk.Markers):
 
 @dataclass
 class World:
-    """The tool of a story, its bank and its client."""
+    """The tool of a story, its bank and its client.
+
+    Attributes:
+        stopped: How often the program has stopped at a step, by reference and step.
+        question: What the client was asked last.
+        last: What it sent last.
+        frames: Where H holds its calls.
+        has_died: Whether H's process has died.
+        open: What ends with the story.
+        store: The guard's.
+        tools: The tool at two instances.
+        patience: How many responses without a question a client that persists takes.
+        last_words: What an author tells as an end.
+    """
 
     story: Story
     bank: Bank
     stopped: Counter[tuple[int, str]] = field(default_factory=Counter[tuple[int, str]])
     frames: Any = None
+    has_died: bool = False
     open: AsyncExitStack = field(default_factory=AsyncExitStack)
+    store: GatedStore = field(init=False)
+    tools: list[Any] = field(default_factory=list[Any])
+    patience: int = 1
+    last_words: tuple[str, ...] = LAST_WORDS
     question: types.InputRequiredResult | None = None
     last: Params | None = None
 
@@ -144,10 +167,15 @@ class World:
         try:
             return await frames.linear(linear)(ctx, params)
         finally:
-            if self.bank.has_died:
-                self.bank.has_died = False
+            if self.has_died:
+                self.has_died = False
                 await self.begin_process()
                 raise Died
+
+    async def die(self) -> None:
+        """End the process in which an effect is done."""
+        self.has_died = True
+        raise Died
 
     async def begin_process(self) -> None:
         """Begin a process that holds no tool yet."""
@@ -228,12 +256,20 @@ class World:
             able = able.model_copy(update={"sampling": types.SamplingCapability()})
         return of_session(FakeSession(able), modern=True)
 
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        await anyio.sleep(seconds)
+
+    async def reply(self, tool: Any, request: Params) -> Any:
+        """Return the response to a request."""
+        return await tool(self.context(), request)
+
     async def send(self, tool: Any, request: Params) -> Any:
         """Send a request, and return what comes back: a response, an error or None."""
         reply: Any = None
         current_request.current_request.set(None)
         try:
-            reply = await tool(self.context(), request)
+            reply = await self.reply(tool, request)
         except Exception as error:
             reply = error
         except BaseException as error:
@@ -267,13 +303,14 @@ class World:
         else:
             assert not done, "told as not done, and it is done"
 
-    async def move(self, tools: list[Any], move: Move, number: int) -> None:
-        await anyio.sleep(move.seconds)
+    async def move(self, move: Move, number: int) -> None:
+        self.store.gates = [*move.gates]
+        await self.pause(move.seconds)
         request = self.request(move)
         if request is None:
             return
         self.last = request
-        one, other = tools[number % 2], tools[(number + 1) % 2]
+        one, other = self.tools[number % 2], self.tools[(number + 1) % 2]
         replies: list[Any] = []
 
         async def deliver(tool: Any, request: Params) -> None:
@@ -311,7 +348,7 @@ class World:
         said = ""
         for _ in range(8):
             reply = await self.send(tool, call(reference, {}))
-            for _ in range(len(self.story.steps) + 1):
+            for _ in range(len(self.story.steps) + self.patience):
                 if not isinstance(reply, types.InputRequiredResult):
                     break
                 reply = await self.send(tool, answer(reply, reference, "accept"))
@@ -320,17 +357,15 @@ class World:
             if is_over:
                 return "done"
             if reason_of(reply) == "still_at_work":
-                await anyio.sleep(61)
+                await self.pause(61)
             elif reason_of(reply) == "indeterminate" and "retry_after" not in data_of(reply):
                 assert reference in self.bank.doubt, "ends in doubt, and nobody is"
                 return "in doubt"
-            elif BEFORE in said or said in LAST_WORDS or "cannot be asked" in said:
+            elif BEFORE in said or said in self.last_words or "cannot be asked" in said:
                 return "author"
+            elif reason_of(reply) == "unknown_continuation":
+                return "lost"
         raise AssertionError(f"a call does not end: {said}")
-
-
-LAST_WORDS = ("it failed, says the author", "it is closed, says the author")
-"""What an author tells as an ordinary end: it is recorded."""
 
 
 def said_done(acted: list[str]) -> str:
@@ -356,57 +391,16 @@ async def grouped(step: Step, work: Callable[[], Awaitable[T]]) -> T:
     return returned[0]
 
 
-def make_question(kind: str, key: str) -> Any:
-    match kind:
-        case "link":
-            return sdk.link(key, f"Open {key}.", "https://example.com")
-        case "sampling":
-            said = types.SamplingMessage(role="user", content=types.TextContent(text=key))
-            asks = types.CreateMessageRequestParams(messages=[said], max_tokens=9)
-            return sdk.sampling(key, asks)
-        case _:
-            return who(key)
-
-
-def call(reference: int, words: dict[str, Any]) -> Params:
-    """Make the first request of a call, in these words."""
-    said = {"reference": reference, **words}
-    if words.get("reference") is not None:
-        said["reference"] = f"{reference}" if words["reference"] == "{}" else float(reference)
-    return Params(name="pay", arguments=said)
-
-
-def answer(asked: types.InputRequiredResult, reference: int, action: Any) -> Params:
-    """Make the request that answers a question."""
-    answers: types.InputResponses = {}
-    for key, request in (asked.input_requests or {}).items():
-        if isinstance(request, types.CreateMessageRequest):
-            text = types.TextContent(text="a message")
-            answers[key] = types.CreateMessageResult(role="assistant", content=text, model="m")
-        elif action == "accept" and isinstance(request.params, types.ElicitRequestFormParams):
-            answers |= named("Ann", key)
-        else:
-            answers[key] = types.ElicitResult(action=action)
-    return call(reference, {}).model_copy(
-        update={"input_responses": answers, "request_state": asked.request_state}
-    )
-
-
-def text_of(reply: Any) -> str:
-    """Return the text of a result or of an error."""
-    if isinstance(reply, types.CallToolResult):
-        return " ".join(getattr(each, "text", "") for each in reply.content)
-    return str(reply)
-
-
-def data_of(reply: Any) -> dict[str, Any]:
-    """Return what an error says for programs."""
-    return getattr(getattr(reply, "error", None), "data", None) or {}
-
-
-def reason_of(reply: Any) -> str | None:
-    """Return the reason of an error; None if there is none."""
-    return data_of(reply).get("reason")
+@contextmanager
+def silence() -> Generator[None]:
+    """Log nothing of the troubles that are played."""
+    logger = logging.getLogger("mrtr_options")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def play(story: Story) -> None:
@@ -415,16 +409,11 @@ def play(story: Story) -> None:
     Raises:
         AssertionError: Something happened twice, was told wrongly, or does not end.
     """
-    logger = logging.getLogger("mrtr_options")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)  # each trouble that is played is logged
-    try:
+    with silence():
         trio.run(_play, story, clock=trio.testing.MockClock(autojump_threshold=0))
-    finally:
-        logger.setLevel(before)
 
 
-def finding(story: Story) -> str | None:
+def finding(story: Story, play: Callable[[Story], None] = play) -> str | None:
     """Play a story, and return what does not hold; None if all does."""
     try:
         play(story)
@@ -440,27 +429,32 @@ async def _play(story: Story) -> None:
     attempts = story.attempts if story.stand_in == "J" else 1
     world = World(story, Bank([*story.troubles], [*story.looks], honours_keys=attempts > 1))
     GatedStore.gates = []
-    store = GatedStore(":memory:", clock=lambda: 2e9 + anyio.current_time())
+    world.store = GatedStore(":memory:", clock=lambda: 2e9 + anyio.current_time())
     handlers: dict[str, Any] = {
         "F": world.marked, "G": world.built(), "H": world.held,
         "J": sdk.keyed_replay(world.replayed),
     }  # fmt: skip
-    handler = handlers[story.stand_in]
     same = ("amount",) if story.same else None
     guard = sdk.single_use(
-        store, call="reference", call_is_secret=True, attempts=attempts, same=same
+        world.store, call="reference", call_is_secret=True, attempts=attempts, same=same
     )
-    tools = [sdk.Tool("pay", "Pays.", Wanted, handler, [guard]).call for _ in range(2)]
+    tool = sdk.Tool("pay", "Pays.", Wanted, handlers[story.stand_in], [guard])
+    world.tools = [tool.call, tool.call]
+    world.open.callback(world.store.close)
+    await play_through(world)
+
+
+async def play_through(world: World) -> None:
+    """Play the client's moves, and then the calls of a user who persists."""
+    world.bank.die = world.die
     async with world.open:
-        world.open.callback(store.close)
         await world.begin_process()
-        for number, move in enumerate(story.moves):
-            store.gates = [*move.gates]
-            await world.move(tools, move, number)
-        store.gates = []
-        check_end(world, await world.persist(tools[0], 1), 1)
-        end = await world.persist(tools[1], 2)
-        may_fail = end == "author" or story.is_silent
+        for number, move in enumerate(world.story.moves):
+            await world.move(move, number)
+        world.store.gates = []
+        check_end(world, await world.persist(world.tools[0], 1), 1)
+        end = await world.persist(world.tools[1], 2)
+        may_fail = end == "author" or world.story.is_silent
         assert end == "done" or may_fail, "a second call that is wanted is not done"
         check_end(world, end, 2)
 

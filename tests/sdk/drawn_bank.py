@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -27,6 +28,11 @@ class Refused(Exception):
     """The word of the bank that it does not do it."""
 
 
+async def died() -> None:
+    """End a process."""
+    raise Died
+
+
 @dataclass
 class Bank:
     """Where the effects go.
@@ -35,7 +41,7 @@ class Bank:
         troubles, looks: What it does, and says, one time after the other; then all is well.
         honours_keys: Whether it takes two arrivals under one key for one.
         slow_seconds: How long it takes where it is slow.
-        has_died: Whether the process that called it has died.
+        die: Ends the process that calls it.
         done: The keys of what it has done, by reference and effect.
         doubt: The references of which somebody may be in doubt.
     """
@@ -44,7 +50,7 @@ class Bank:
     looks: list[str]
     honours_keys: bool
     slow_seconds: float = SLOW_SECONDS
-    has_died: bool = False
+    die: Callable[[], Awaitable[None]] = died
     done: dict[tuple[int, str], list[str]] = field(default_factory=dict[tuple[int, str], list[str]])
     doubt: set[int] = field(default_factory=set[int])
 
@@ -65,11 +71,6 @@ class Bank:
             await self.die()
         if trouble == "unsure":
             raise TimeoutError
-
-    async def die(self) -> None:
-        """End the process that called."""
-        self.has_died = True
-        raise Died
 
     def times(self, reference: int, effect: str) -> int:
         arrived = self.done.get((reference, effect), [])

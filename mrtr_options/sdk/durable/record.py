@@ -28,7 +28,6 @@ from mrtr_options.sdk.effects import NotDone
 from mrtr_options.sdk.handler import reason_of, refusal
 from mrtr_options.sdk.questions import (
     Cancelled,
-    CannotAsk,
     Declined,
     Inquiry,
     Question,
@@ -113,21 +112,21 @@ class Record:
     def ended(self, outcome: Outcome | None) -> Ended:
         """Return how the call ends, and whether it frees its name.
 
-        It does if the user refused a question, could not be asked, or gave no answer in time, and
-        no step has begun; or if its author says that nothing was done, and no step is done.
+        It does if no step has begun, and the user refused a question, could not be asked, or gave
+        no answer in time, or the handler failed; or if its author says that nothing was done, and
+        no step is done.
 
         Args:
             outcome: What the handler came to; None for a call that is cancelled.
         """
-        is_refused = isinstance(outcome, Declined | Cancelled | CannotAsk)
+        is_failed = isinstance(outcome, Exception) and not isinstance(outcome, MCPError)
         is_given_up = isinstance(outcome, MCPError) and reason_of(outcome) == Reason.UNKNOWN_CALL
         is_stopped = outcome is None or is_given_up
         is_unanswered = is_stopped and isinstance(self.output, Asked)
         effects = [*self.effects]
         if isinstance(outcome, NotDone):  # the author's word on what is not done for certain
             effects = [key for key, is_done in self.effects.items() if is_done]
-            is_refused = True
-        return Ended(outcome, frees=(is_refused or is_unanswered) and not effects, effects=effects)
+        return Ended(outcome, frees=(is_failed or is_unanswered) and not effects, effects=effects)
 
     def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
         """Add an output that asks these questions.
