@@ -140,16 +140,23 @@ class Reading:
     # --- how call 1 ended -----------------------------------------------------------------------
 
     @cached_property
+    def taken(self) -> list[tuple[Sent, Reply]]:
+        """The replies that the client goes on from: the first to a sending that it sees."""
+        taken: dict[int, tuple[Sent, Reply]] = {}
+        for sent, got in self.deliveries:
+            if not got.lost:
+                taken.setdefault(sent.sending, (sent, got.reply))
+        return list(taken.values())
+
+    @cached_property
     def end(self) -> Reply:
-        """The client's last reply: its result, or else the first response to its last sending."""
-        seen = [
-            (sent.sending, got.reply)
-            for sent, got in self.deliveries
-            if sent.call == 1 and not got.lost
-        ]
-        last = max((number for number, _ in seen), default=0)
-        end = next((reply for number, reply in seen if number == last), Reply(nothing=LOST))
-        return next((reply for _, reply in seen if reply.is_result), end)
+        """The last reply of call 1: its result, or else the last that its client saw."""
+        replies = self._replies_to(1)
+        return next((reply for reply in replies if reply.is_result), replies[-1])
+
+    def _replies_to(self, call: int) -> list[Reply]:
+        """Return the replies that a call's client saw, after one that is lost."""
+        return [Reply(nothing=LOST), *(reply for sent, reply in self.taken if sent.call == call)]
 
     @cached_property
     def report(self) -> str | None:
@@ -351,17 +358,18 @@ class Reading:
             whole = got.reply.nothing is None
             if whole and not got.reply.same_as(first.setdefault(sent.sending, got.reply)):
                 return False
-        over = list(dropwhile(lambda reply: reply.status not in ENDED, self._looks))
+        over = self._ended_looks
         return all(reply.same_as(over[0]) for reply in over)
 
     @cached_property
-    def _looks(self) -> list[Reply]:
-        """Every response with a task's status."""
-        return [
+    def _ended_looks(self) -> list[Reply]:
+        """Every response with a task's status, from the first that says it has ended."""
+        looks = [
             got.reply
             for sent, got in self.exchanges
             if sent.request.method == "tasks/get" and got.reply.status is not None
         ]
+        return list(dropwhile(lambda reply: reply.status not in ENDED, looks))
 
     @cached_property
     def ages(self) -> dict[int, float]:
@@ -398,14 +406,9 @@ class Reading:
         """The summary of the history."""
         history = self.history
         option, *wrappers = history.subject.split("+")
-        # The client goes on from the first response to a sending that it sees.
-        taken: dict[int, tuple[Sent, Received]] = {}
-        for request, got in self.deliveries:
-            if not got.lost:
-                taken.setdefault(request.sending, (request, got))
         sent = [event for event in history.events if isinstance(event, Sent)]
         states = [got.reply.state for _, got in self.exchanges if got.reply.state is not None]
-        end = self._summarize_end(list(taken.values()))
+        end = self._summarize_end()
         return Observation(
             option,
             tuple(wrappers),
@@ -413,7 +416,7 @@ class Reading:
             history.deployment,
             history.scenario.name,
             calls=len(history.scenario.callers),
-            replies=tuple(got.reply for _, got in taken.values()),
+            replies=tuple(reply for _, reply in self.taken),
             questions=tuple(event.message for event in history.events if isinstance(event, Asked)),
             requests=len([each for each in sent if each.request.method != "tasks/get"]),
             effects={kind: self.effects(kind).total() for kind in ("audit", "bill")},
@@ -430,18 +433,22 @@ class Reading:
             message=end.message,
         )
 
-    def _summarize_end(self, taken: Sequence[tuple[Sent, Received]]) -> _End:
+    def _summarize_end(self) -> _End:
         """Return the end of the calls: the first that did not complete, or else the last."""
         end = _End()
         for call in range(1, len(self.history.scenario.callers) + 1):
-            end = self._end_of([got.reply for sent, got in taken if sent.call == call])
+            replies = self._replies_to(call)
+            last = replies[-1]
+            results = [reply for reply in replies if reply.is_result]
+            if self.history.scenario.takes_tasks:
+                results = [] if last.code is not None else self._ended_looks
+            end = self._summarize([*results, last][0])
             if end.outcome not in ("completed", "tool_error"):
                 return end
         return end
 
-    def _end_of(self, replies: Sequence[Reply]) -> _End:
-        """Return the end of a call whose client went on from some replies."""
-        result = self._result_of(replies)
+    def _summarize(self, result: Reply) -> _End:
+        """Return the end of a call with a last reply."""
         if result.status == "cancelled":
             return _End("cancelled")
         if result.code is not None:
@@ -449,15 +456,6 @@ class Reading:
         if not result.is_result:
             return _End("hung" if result.nothing == HUNG else "lost")
         return _End("tool_error" if result.is_error else "completed", text=result.text)
-
-    def _result_of(self, replies: Sequence[Reply]) -> Reply:
-        """Return the result of a call, or else its last reply."""
-        last = replies[-1] if replies else Reply()
-        if not self.history.scenario.takes_tasks:
-            return next((reply for reply in replies if reply.is_result), last)
-        if last.code is not None:
-            return last
-        return next((reply for reply in self._looks if reply.status in ENDED), last)
 
     def _judge_fate(self, outcome: Outcome) -> Fate:
         if outcome != "completed":

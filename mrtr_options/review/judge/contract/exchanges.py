@@ -68,6 +68,7 @@ class Token:
     """A state that was handed out.
 
     Attributes:
+        state: Its text.
         exchange: The number of the exchange that handed it out.
         request: The request of that exchange.
         position: The call's position with it.
@@ -78,6 +79,7 @@ class Token:
         parents: The states before it in its call.
     """
 
+    state: str
     exchange: int
     request: Request
     position: Position
@@ -188,7 +190,6 @@ class Calls:
         self._ring = 0
         self._lives = [0] * history.instances
         self._tokens: dict[str, dict[str | None, Token]] = {}
-        self._spelled: dict[str, dict[str | None, Token]] = {}
         self._roots: dict[tuple[str, int], int] = {}
         self._begun: dict[tuple[str, str | None], int] = {}
         self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
@@ -384,11 +385,7 @@ class Calls:
     def _read_request(self, turn: int, sent: Sent) -> None:
         state = sent.request.state
         who = sent.request.principal
-        token = _find_token(self._tokens, state, who) if state is not None else None
-        respelled = False
-        if token is None and state is not None:
-            token = _find_token(self._spelled, spelling(state), who)
-            respelled = token is not None
+        token = None if state is None else self._find_token(state, who)
         position = token.position if token else Position()
         if state is None and sent.request.answers is not None:
             position = self._stateless.get(sent.call, position)
@@ -403,11 +400,16 @@ class Calls:
             home=(sent.instance, self._lives[sent.instance]),
             root=root,
             token=token,
-            respelled=respelled,
+            respelled=token is not None and token.state != state,
             position=position,
             begun=turn,
             beside=len(self._going_on),
         )
+
+    def _find_token(self, state: str, who: str | None) -> Token | None:
+        """Return the token of a state: the one that this user was handed, else another user's."""
+        to = self._tokens.get(spelling(state), {})
+        return to.get(who) or next(iter(to.values()), None)
 
     def _root_of(self, sent: Sent, token: Token | None) -> int:
         """Return the root of a request: that of its state, or its own sending without one."""
@@ -441,6 +443,7 @@ class Calls:
         if one.request.state is not None:
             parents = (*parents, one.request.state)
         token = Token(
+            reply.state,
             exchange=got.exchange,
             request=one.request,
             position=position,
@@ -451,9 +454,8 @@ class Calls:
             parents=parents,
         )
         who = one.request.principal
-        self._tokens.setdefault(reply.state, {}).setdefault(who, token)
+        self._tokens.setdefault(spelling(reply.state), {}).setdefault(who, token)
         self._roots.setdefault((reply.state, one.sent.call), one.root)
-        self._spelled.setdefault(spelling(reply.state), {}).setdefault(who, token)
 
     def _position_after(self, one: Exchange) -> Position | None:
         """Return the call's position after a response that lets it go on; None if it has none."""
@@ -469,14 +471,6 @@ class Calls:
         if reply.name_of(key) == "place":
             return Position("place", key, None, tuple(earlier))
         return Position("units", key, place_in(message), tuple(earlier))
-
-
-def _find_token(
-    tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
-) -> Token | None:
-    """Return the token of a state: the one that this user was handed, else another user's."""
-    to = tokens.get(state, {})
-    return to.get(who) or next(iter(to.values()), None)
 
 
 def _answers_given(one: Exchange) -> tuple[tuple[str, types.InputResponse], ...]:

@@ -182,11 +182,18 @@ class _Others:
 
 
 def _collect_of_others(calls: Calls) -> dict[str | None, _Others]:
-    users = {one.request.principal for one in calls.exchanges.values()}
-    if len(users) < 2:
-        return {user: _Others([], [], []) for user in users}
-    said = _collect_answers(calls)
-    asked = _collect_questions(calls)
+    said: dict[str | None, set[str]] = {}
+    asked: dict[str | None, set[str]] = {}
+    for one in calls.exchanges.values():
+        request = one.request
+        own = said.setdefault(request.principal, {request.principal or ""})
+        if fits_the_schema(request):
+            own.add(location_of(request))
+        own.update(*(strings_in(as_json(each)) for each in (request.answers or {}).values()))
+        shown = [*one.reply.questions.values(), *strings_in([*one.reply.schemas.values()])]
+        asked.setdefault(request.principal, set()).update(shown)
+    said = {who: _select_identifying(words) for who, words in said.items()}
+    asked = {who: _select_identifying(words) for who, words in asked.items()}
     found: dict[str | None, _Others] = {}
     for mine in said:
         others = [who for who in said if who != mine]
@@ -235,27 +242,6 @@ def _spell_key(secret: str) -> set[str]:
             base64.urlsafe_b64encode(data).decode(),
         }
     return texts
-
-
-def _collect_answers(calls: Calls) -> dict[str | None, set[str]]:
-    """Return the words of each user."""
-    words: dict[str | None, set[str]] = {}
-    for one in calls.exchanges.values():
-        request = one.request
-        own = words.setdefault(request.principal, {request.principal or ""})
-        if fits_the_schema(request):
-            own.add(location_of(request).strip())
-        own.update(*(strings_in(as_json(each)) for each in (request.answers or {}).values()))
-    return {who: _select_identifying(own) for who, own in words.items()}
-
-
-def _collect_questions(calls: Calls) -> dict[str | None, set[str]]:
-    """Return the questions of each user."""
-    words: dict[str | None, set[str]] = {}
-    for one in calls.exchanges.values():
-        own = words.setdefault(one.request.principal, set())
-        own |= {*one.reply.questions.values(), *strings_in([*one.reply.schemas.values()])}
-    return {who: _select_identifying(own) for who, own in words.items()}
 
 
 def _select_identifying(words: set[str]) -> set[str]:
