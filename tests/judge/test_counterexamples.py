@@ -160,7 +160,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
         "unclassified violation: F, the client resends, destination: ignores keys, no fault:"
-        " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"
+        " modern-clean-springfield-counts: audit/bill is '1/1', not '2/1'\n"
     )
 
 

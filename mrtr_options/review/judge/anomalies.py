@@ -10,11 +10,11 @@ Knows nothing but this protocol, so that the model can use it without knowing th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
-from mrtr_options.review.judge.properties import Problem, Property
+from mrtr_options.review.judge.properties import Property
 
 
 class Reading(Protocol):
@@ -100,10 +100,6 @@ class Anomaly(Property):
     harms: str
     remedy: str
     spared: tuple[str, ...]
-
-    def problems(self, reading: Reading) -> Iterator[Problem]:
-        if self.shows(reading):
-            yield Problem(self.name, None, "", self.says)
 
 
 ANOMALIES: list[Anomaly] = []

@@ -6,16 +6,17 @@ one. Knows readings of histories and schedules; nothing of how they came about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.messages import Reply
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.contract.rules import RULES, Rule
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.judge.observation import Observation
-from mrtr_options.review.judge.properties import Problem, Property
+from mrtr_options.review.judge.properties import Property
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 from mrtr_options.tool.notation import LEGACY_SHIM, SINGLE_USE
@@ -46,11 +47,6 @@ class Guarantee(Property):
     eras: tuple[Era, ...] = ("modern",)
     needs_two: bool = False
 
-    def problems(self, reading: Reading) -> Iterator[Problem]:
-        why = self.find_problem(reading.observation)
-        if why is not None:
-            yield Problem(self.name, None, "", why)
-
     def applies_to(self, schedule: str, era: Era, deployment: str) -> bool:
         if era not in self.eras or (self.needs_two and deployment == "one"):
             return False
@@ -69,6 +65,16 @@ _ASPECTS: dict[str, tuple[str, Callable[[Observation], object]]] = {
     "audits": ("the number of audits", lambda seen: seen.effects["audit"]),
     "bills": ("the number of bills", lambda seen: seen.effects["bill"]),
     "agreed": ("that a request twice gets one response", lambda seen: seen.agreed),
+    "counts": ("audit/bill", lambda seen: f"{seen.effects['audit']}/{seen.effects['bill']}"),
+    "declined": ("that the text says 'declined'", lambda seen: "declined" in (seen.text or "")),
+    "named": (
+        "that an error -32602 names the question",
+        lambda seen: any(map(_is_about_units, seen.refusals)),
+    ),
+    "settled": (
+        "that it ends with one bill, or as cancelled",
+        lambda seen: (seen.outcome, seen.most("bill")) in _ENDS,
+    ),
 }
 """The aspects of an observation that a check can compare: description and accessor."""
 
@@ -88,32 +94,11 @@ def _is(**wanted: object) -> Check:
     return check
 
 
-def _all(*checks: Check) -> Check:
-    def check(seen: Observation) -> str | None:
-        for each in checks:
-            why = each(seen)
-            if why is not None:
-                return why
-        return None
-
-    return check
+def _is_about_units(refusal: Reply) -> bool:
+    return refusal.code == -32602 and "units" in (refusal.message or "")
 
 
-def _ends_by(word: str) -> Check:
-    def check(seen: Observation) -> str | None:
-        says = f"the text {seen.text!r} does not say that the user {word}"
-        return None if word in (seen.text or "") else says
-
-    return _all(_is(outcome="completed", bills=0), check)
-
-
-def _check_refused_answer(seen: Observation) -> str | None:
-    for refusal in seen.refusals:
-        if refusal.code == -32602 and "units" in (refusal.message or ""):
-            return None
-    return "the answer was not refused with -32602 naming the question 'units'"
-
-
+_ENDS = ("completed", 1), ("cancelled", 0), ("cancelled", 1)
 _COMPLETED = {"outcome": "completed", "text": ILLINOIS}
 _WHOLE = {**_COMPLETED, "asked": [ASKED_PLACE, ASKED_UNITS], "bills": 1}
 _REFUSED = _is(outcome="refused", code=-32602, bills=0)
@@ -209,14 +194,6 @@ def _result_of_old_client(asks: bool) -> Check:
     return check
 
 
-def _check_either_end(seen: Observation) -> str | None:
-    match seen.outcome, seen.most("bill"):
-        case ("completed", 1) | ("cancelled", 0 | 1):
-            return None
-        case outcome, bills:
-            return f"the task ends as {outcome}, with {bills} bills"
-
-
 _TASKS = (
     Guarantee(
         "a-task-is-the-same-call",
@@ -253,13 +230,13 @@ _TASKS = (
         "a-tasks-answers-are-checked",
         "An answer that does not fit is refused with -32602 naming the question, which stays open.",
         ("task-bad-answer",),
-        _all(_check_refused_answer, _is(**_WHOLE)),
+        _is(**_WHOLE, named=True),
     ),
     Guarantee(
         "a-no-completes-the-task",
         "A declined question completes the task with a plain text, and no bill.",
         ("task-decline",),
-        _ends_by("declined"),
+        _is(outcome="completed", bills=0, declined=True),
     ),
     Guarantee(
         "a-task-asks-only-the-willing",
@@ -309,7 +286,7 @@ _TASKS = (
         "A last answer and a cancellation at the same moment end in one of the two, and stay"
         " there.",
         ("task-cancel-races",),
-        _all(_check_either_end, _is(agreed=True)),
+        _is(settled=True, agreed=True),
     ),
     Guarantee(
         "a-task-expires",
@@ -350,13 +327,8 @@ def _guarantee_once(effect: str, slug: str) -> Guarantee:
 
 
 def _guarantee_counts(era: Era, slug: str, counts: str) -> Guarantee:
-    def check(seen: Observation) -> str | None:
-        effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
-        return None if effects == counts else f"audit/bill is {effects}, guaranteed {counts}"
-
-    return Guarantee(
-        f"{era}-{slug}-counts", f"A clean call has audit/bill {counts}.", (slug,), check, (era,)
-    )
+    says = f"A clean call has audit/bill {counts}."
+    return Guarantee(f"{era}-{slug}-counts", says, (slug,), _is(counts=counts), (era,))
 
 
 def _check_entered_once(seen: Observation) -> str | None:
@@ -402,15 +374,14 @@ def judge_history(history: History, own: Guarantees | None) -> Observation:
     declares.
     """
     reading = Reading(history)
-    breaks: dict[str, str] = {}
-    properties: list[Property] = [*RULES.values()]
-    if own is not None:
-        properties += [*declared(own), *undeclared(own)]
-    for each in properties:
+    seen = reading.observation
+    breaks = {each.property: each.why() for each in reversed(reading.violations)}
+    for each in [] if own is None else [*declared(own), *undeclared(own)]:
         if each.applies_to(history.scenario.name, history.era, history.deployment):
-            for problem in each.problems(reading):
-                breaks.setdefault(each.name, problem.why())
-    return replace(reading.observation, breaks=breaks)
+            why = each.find_problem(seen)
+            if why is not None:
+                breaks.setdefault(each.name, why)
+    return replace(seen, breaks=breaks)
 
 
 def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:

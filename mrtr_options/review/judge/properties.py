@@ -2,15 +2,13 @@
 
 The properties are the rows of three tables, each with a class of its own: `Rule` in
 `contract.rules`, `Anomaly` in `anomalies`, and `Guarantee` in `guarantees`. This module knows
-nothing of them, and of histories only what is given to a check.
+nothing of them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.setup import Era
@@ -38,7 +36,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Property(ABC):
+class Property:
     """One thing that a history has or lacks.
 
     Attributes:
@@ -48,10 +46,6 @@ class Property(ABC):
 
     name: str
     says: str
-
-    @abstractmethod
-    def problems(self, reading: Any) -> Iterable[Problem]:
-        """Return the places where a history lacks the property. `reading` is a `facts.Reading`."""
 
     def applies_to(self, schedule: str, era: Era, deployment: str) -> bool:
         """Return whether a run can show the property."""

@@ -7,18 +7,10 @@ uses of a row to find its check. Knows nothing but the rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from mrtr_options.review.judge.properties import Problem, Property
-
-
-class HasProblems(Protocol):
-    """A reading of a history that knows where the history breaks the contract."""
-
-    @property
-    def violations(self) -> Sequence[Problem]: ...
 
 
 @dataclass(frozen=True)
@@ -40,9 +32,6 @@ class Rule(Property):
     in_verdict: bool = True
     about: Literal["responses", "effects", "leaks"] = "responses"
     is_ordinary: bool = False
-
-    def problems(self, reading: HasProblems) -> Iterator[Problem]:
-        return (problem for problem in reading.violations if problem.property == self.name)
 
     def broken(self, exchange: int | None, allowed: str, came: str) -> Problem:
         """Return the problem that the rule is broken, at a request or at none in particular."""
