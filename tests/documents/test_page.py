@@ -26,7 +26,6 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.svg import is_drawn
-from mrtr_options.tool.notation import DEFAULT
 from tests.browser import Tab
 from tests.commands import printed
 from tests.documents.conftest import KEPT
@@ -94,22 +93,6 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
         for faults in [weakest_of(sets)]
     }
     assert f"in {sum(row['histories'] for row in rows):,} runs" in text(seen, "#least")
-
-
-def test_a_cell_of_ours_has_an_address_that_opens_its_run_and_the_command(seen: Tab) -> None:
-    seen.show("view=options")
-    seen.click("[id='options/F/charged-twice'] a")
-    seen.open(seen.run("location.href"))
-    assert "charged twice" in text(seen, "#run h2")
-    assert seen.texts("#run code")[-1] == (
-        'python -m mrtr_options play F --faults "lost3" --client calls-again'
-    )
-    seen.show(f"view=options&cell=options/{DEFAULT}/charged-twice")
-    assert seen.texts("#run code") == [
-        f"python -m mrtr_options explore {DEFAULT} --client calls-again"
-    ]
-    seen.show("view=redeploys&cell=redeploys/J/reworded-mixed")
-    assert seen.texts("#run code") == ["python -m mrtr_options play J redeploy-reworded-mixed"]
 
 
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:

@@ -17,23 +17,19 @@ from tests.model.test_driven_extras import graph_of as graph_with
 
 
 async def show(name: str, driving: Awaitable[Driven]) -> None:
-    """Print a line, and the first difference."""
+    """Print a line, with the first difference."""
     begun = time.process_time()
     found = await driving
     seconds = time.process_time() - begun
     whole = "all" if found.driven == found.transitions else f"{found.driven}"
     counted = f"{found.transitions}" if found.is_whole else f"more than {found.transitions}"
-    if not found.transitions:
-        counted = "not counted"
     numbers = f"{counted}, {whole}, {found.steps}, {found.runs}, {seconds:.0f}"
-    print(f"{name}: {numbers}, {len(found.differs)}", flush=True)
-    for difference in found.differs[:1]:
-        print(difference)
+    print(f"{name}: {numbers}: {found.differs or 'nothing differs'}", flush=True)
 
 
 async def main(words: list[str]) -> None:
     """Print a line for each mechanism, and for each with an extra."""
-    print("mechanism / client or extra: transitions, driven, actions, runs, seconds, differences")
+    print("mechanism / client or extra: transitions, driven, actions, runs, seconds: difference")
     for mechanism, policy in WHOLE.items():
         name = f"{mechanism} / {policy}"
         if all(word in name for word in words):

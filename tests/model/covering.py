@@ -1,4 +1,4 @@
-"""Which transitions of the model are driven: all, a sample, or those of one path."""
+"""Which transitions of the model are driven: all, some of the nearest, or those of one path."""
 
 import random
 from collections.abc import AsyncGenerator, Sequence
@@ -9,9 +9,6 @@ from model.actions import Action
 from model.world import World
 from tests.model.driving import Differs, servers_of
 from tests.model.walking import FAR, Drive, Graph, Move, Transition
-
-LONGEST = 40
-"""The most actions of a run that wanders."""
 
 
 @asynccontextmanager
@@ -26,20 +23,20 @@ class Driven:
     """The result of driving a graph.
 
     Attributes:
-        transitions: The number of transitions that the model has; 0 if they were not counted.
+        transitions: The number of transitions that the model has.
         is_whole: Whether all states were looked at for that.
         done: Those that were driven.
         steps: The number of actions.
         runs: The number of runs from the start.
-        differs: The first difference of each run that ended in one.
+        differs: The first difference, which ends the driving.
     """
 
-    transitions: int = 0
-    is_whole: bool = False
+    transitions: int
+    is_whole: bool
     done: set[Transition] = field(default_factory=set[Transition])
     steps: int = 0
     runs: int = 0
-    differs: list[str] = field(default_factory=list[str])
+    differs: str = ""
 
     @property
     def driven(self) -> int:
@@ -80,7 +77,7 @@ async def drive(
         targets = random.Random(seed).sample(targets, most)
     left = set(targets)
     for target in targets:
-        if target in found.done:
+        if target in found.done or found.differs:
             continue
         found.runs += 1
         async with begun(graph) as here:
@@ -91,44 +88,8 @@ async def drive(
                         await found.go(here, move)
                     way = graph.way_to_one_of(here.world, left - found.done, FAR)
             except Differs as error:
-                found.differs.append(str(error))
+                found.differs = str(error)
     return found
-
-
-async def wander(
-    graph: Graph,
-    *,
-    most_steps: int,
-    seed: int,
-    most_differences: int | None = None,
-) -> Driven:
-    """Drive runs that take random actions, new ones first, without a search of all states.
-
-    Args:
-        graph: The graph.
-        most_steps: The number of actions after which no further run begins.
-        seed: Draws the actions.
-        most_differences: The number of differences after which no further run begins.
-    """
-    draw = random.Random(seed)
-    found = Driven()
-    while found.steps < most_steps and len(found.differs) != most_differences:
-        found.runs += 1
-        async with begun(graph) as here:
-            try:
-                for _ in range(LONGEST):
-                    moves = graph.moves(here.world)
-                    if not moves:
-                        break
-                    new = [each for each in moves if _is_new(each, found)]
-                    await found.go(here, draw.choice(new or moves))
-            except Differs as error:
-                found.differs.append(str(error))
-    return found
-
-
-def _is_new(move: Move, found: Driven) -> bool:
-    return move.transition is not None and move.transition not in found.done
 
 
 async def follow(graph: Graph, actions: Sequence[Action]) -> World:

@@ -14,7 +14,7 @@ from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use.reservations import Abandoned, Claim, Pending
 from mrtr_options.tool.weather import Effect
-from tests.model.covering import wander
+from tests.model.covering import drive
 from tests.model.gates import GatedLedger, GatedStore
 from tests.model.walking import Graph
 
@@ -22,9 +22,8 @@ GUARD = "guard (F)"
 BY_KEY = "guard, named by key (J)"
 IGNORES = "ignores keys"
 HONOURS = "honours idempotency keys"
-SEED = 50
-STEPS = 1500
-"""The number of actions in which a mutant has to be found."""
+NEAREST = 1500
+"""The number of states in whose transitions a mutant has to be found."""
 
 reserve = GatedStore.reserve
 record_effect = GatedLedger.record
@@ -113,5 +112,5 @@ async def test_driving_finds_a_broken_stand_in(
     monkeypatch.setattr(mutant.owner, mutant.name, mutant.broken)
     cell = Cell(mutant.mechanism, "resends", mutant.destination)
     graph = Graph(cell, extras=mutant.extras)
-    found = await wander(graph, most_steps=STEPS, most_differences=1, seed=SEED)
+    found = await drive(graph, nearest=NEAREST)
     assert found.differs
