@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from examples.styles.handing_on import PROOF, HandingOn
+from mrtr_options.sdk.serving import MAX_BODY_BYTES
 from mrtr_options.tool.weather import SqliteLedger, count
 from scoreboard.servers.peers import comes_up, end, free_port, kill, start
 from tests.bounds import KEY
@@ -86,6 +87,7 @@ async def test_any_instance_takes_any_round_and_a_dead_owner_is_told(tmp_path: P
         ("two", 100, 1, 403),  # an old one
         ("gone", 0, 1, "taken here"),  # it has gone its one hop
         ("", None, 1, "taken here"),
+        ("x" * MAX_BODY_BYTES, None, 1, 413),
     ],
 )
 async def test_a_round_goes_one_hop_which_only_an_instance_can_make(

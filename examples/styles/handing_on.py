@@ -35,6 +35,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mrtr_options.sdk.handler import refusal
 from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
 from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.serving import MAX_BODY_BYTES
 from mrtr_options.sdk.suspended import CallParams, ContinuationStore, LinearContext
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, location_of, text
@@ -96,7 +97,11 @@ class HandingOn:
         if scope["type"] != "http" or scope["method"] != "POST":
             return await self.app(scope, receive, send)
         request = Request(scope, receive)
-        body = await request.body()
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                return await Response("the request is too long", 413)(scope, receive, send)
         owner = _owner_of(body)
         proof = request.headers.get(PROOF)
         if proof is None and owner not in ("", self.here):
