@@ -9,8 +9,9 @@ import inspect
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -25,7 +26,6 @@ from mrtr_options.sdk import current_request as requests
 from mrtr_options.sdk.single_use import running, seen, sql
 from tests.sdk.any_tool import finding
 from tests.sdk.drawn_stories import Story, stories
-from tests.sdk.test_single_use_machine import Guarded
 from tests.sdk.test_single_use_store import Rounds, sqlite
 
 MOST = 20_000
@@ -132,19 +132,15 @@ MUTANTS = {
     ),
 }
 
-OF_ROUNDS = {
-    "keeps the first answer of a question that is asked again": Slip(
-        sql, "_REOPEN", "answers = '', ", ""
-    ),
-}
-"""The mutants that the machine of rounds shows: another fence hides them from drawn tools."""
-
 OF_STORES = {
     "takes over what is at work": Slip(
         sql, "_TAKE_OVER", "AND (ends <= {now} OR owner = :owner)", ""
     ),
     "takes over with other answers": Slip(sql, "_TAKE_OVER", "AND answers IN (:answers, '')", ""),
     "lets a late process record": Slip(sql, "_RECORD", "AND owner = :owner", ""),
+    "keeps the first answer of a question that is asked again": Slip(
+        sql, "_REOPEN", "answers = '', ", ""
+    ),
 }
 """The mutants that the machine of stores shows: the guard looks itself before it takes over."""
 
@@ -166,41 +162,21 @@ def found_by_tools(slip: Slip) -> Found:
     return next(((at, what) for at, what in enumerate(played, 1) if what is not None), None)
 
 
-def found_by_rounds(slip: Slip) -> Found:
-    """Search a mutant by the guard's machine of rounds."""
-    return _found_by(lambda _: Guarded("asyncio", 2), slip)
-
-
 def found_by_stores(slip: Slip) -> Found:
     """Search a mutant by the machine of two stores on one file."""
-    with TemporaryDirectory() as folder:
-        return _found_by(lambda number: Rounds(sqlite(Path(folder, f"{number}.sqlite"))), slip)
-
-
-def _found_by(machine: Callable[[int], Any], slip: Slip) -> Found:
-    played = 0
-
-    def next_machine() -> Any:
-        nonlocal played
-        played += 1
-        return machine(played)
-
-    made: Any = next_machine
-    with slip.made():
+    numbers = count(1)
+    with TemporaryDirectory() as folder, slip.made():
+        machine: Any = lambda: Rounds(sqlite(Path(folder, f"{next(numbers)}.sqlite")))  # noqa: E731
         try:
-            run_state_machine_as_test(made, settings=SEARCH)
+            run_state_machine_as_test(machine, settings=SEARCH)
         except AssertionError as error:
-            return played, f"{error}".partition("\n")[0]
+            return next(numbers) - 1, f"{error}".partition("\n")[0]
     return None
 
 
 SEARCHED = {
     name: (search, slip)
-    for search, slips in (
-        (found_by_tools, MUTANTS),
-        (found_by_rounds, OF_ROUNDS),
-        (found_by_stores, OF_STORES),
-    )
+    for search, slips in ((found_by_tools, MUTANTS), (found_by_stores, OF_STORES))
     for name, slip in slips.items()
 }
 """How each mutant is searched."""

@@ -14,10 +14,11 @@ from mcp import MCPError
 
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.protection import ANSWER_BY, MAX_TOKEN_BYTES, make_codec, new_key
-from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, request_for
+from mrtr_options.sdk.questions import BadAnswer, NotBegun, answer_to, ask, link, request_for
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.sdk.single_use import outcomes, round_state, running, single_use
 from mrtr_options.sdk.single_use.reservations import Store
+from tests.bounds import SECONDS
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -133,6 +134,25 @@ async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(
     assert effects == ["Ada", "Somebody"]
 
 
+async def test_a_round_that_did_nothing_may_be_answered_again(store: Store) -> None:
+    away = NotBegun(types.INVALID_PARAMS, "Not here.", {"reason": "unknown_continuation"})
+    endings = [BadAnswer("who", "it is unknown"), away]
+    tool = Tool()
+
+    async def handler(ctx: Context, given: Params) -> Response:
+        if given.input_responses and endings:
+            raise endings.pop(0)
+        return await tool(ctx, given)
+
+    caller = guarded(handler, store)
+    asked = await deliver(caller)
+    assert isinstance(await deliver(caller, asked), types.InputRequiredResult)
+    for reason in ("invalid_answer", "unknown_continuation"):
+        assert await refused(caller, asked, ADA) == (types.INVALID_PARAMS, reason)
+    assert await deliver(caller, asked, BOB) == result("Bob, asked 1 times")
+    assert await refused(caller, asked) == SPENT
+
+
 async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effect(
     store: Store,
 ) -> None:
@@ -243,7 +263,7 @@ async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Stor
     assert tool.entered == 0
 
 
-async def test_a_crowd_on_one_round_does_not_wait(
+async def test_a_crowd_on_one_round_does_not_wait_and_others_wait_for_a_bounded_time(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards, "MAX_WAITERS", 3)
@@ -265,6 +285,9 @@ async def test_a_crowd_on_one_round_does_not_wait(
             group.start_soon(add)
         await until(lambda: len(others) == 16)
         assert others == ["still_at_work"] * 16
+        impatient = single_use(store, wait_seconds=0.01)(tool)
+        with anyio.fail_after(SECONDS):
+            assert await refused(impatient, asked, ADA) == (types.REQUEST_TIMEOUT, "still_at_work")
         group.start_soon(deliver, handler, bystander, BOB)  # another round is not crowded out
         over.set()
     assert others[16:] == [result("Ada, asked 1 times")] * 4

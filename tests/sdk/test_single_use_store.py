@@ -116,10 +116,20 @@ class Model:
 
     def take_over(self, claim: Claim) -> bool:
         row = self.rows.get(claim.number)
-        if row is None or row.claim.answers != claim.answers or row.outcome or row.ends > self.time:
+        if row is None or row.claim.answers not in (claim.answers, ""):
             return False
-        row.claim = replace(row.claim, owner=claim.owner)
+        if row.outcome or row.ends > self.time:
+            return False
+        row.claim = replace(row.claim, owner=claim.owner, answers=claim.answers)
         row.ends = self.time + claim.lease_seconds
+        return True
+
+    def reopen(self, claim: Claim) -> bool:
+        row = self.rows.get(claim.number)
+        if row is None or row.outcome or row.ends > self.time:
+            return False
+        row.claim = replace(row.claim, owner="", answers="")
+        row.lasts = self.epoch + EPOCHS
         return True
 
     def record(self, claim: Claim, outcome: str) -> bool:
@@ -197,7 +207,8 @@ class Rounds(RuleBasedStateMachine):
     ) -> Claim:
         number, begins, epoch = self.numbers[-1 - back % len(self.numbers)]
         owner = str(len(self.claims))
-        self.claims.append(Claim(number, answers, begins, lease, caller, owner, str(epoch)))
+        call = f"call {number}"
+        self.claims.append(Claim(number, answers, begins, lease, caller, owner, str(epoch), call))
         return self.claims[-1]
 
     def aged(self, claim: Claim) -> Claim:
@@ -243,12 +254,19 @@ class Rounds(RuleBasedStateMachine):
         claim = self.claim(back, answers, lease)
         self.both(lambda: self.model.take_over(claim), self.stores[process].take_over(claim))
 
-    @rule(process=processes, answers=said)
-    def take_over_what_was_left(self, process: int, answers: str) -> None:
+    @rule(back=which, process=processes)
+    def reopen(self, back: int, process: int) -> None:
+        claim = self.claim(back)
+        self.both(lambda: self.model.reopen(claim), self.stores[process].reopen(claim))
+
+    @rule(process=processes, answers=said, is_reopened=st.booleans())
+    def take_over_what_was_left(self, process: int, answers: str, is_reopened: bool) -> None:
         """Let a process die in a new round, and the other one take the round over in time."""
         self.hand_out(0)
         self.reserve(0, process)
         self.pass_time(1)
+        if is_reopened:
+            self.reopen(0, process)
         self.take_over(0, 1 - process, answers)
 
     def claimed(self, back: int) -> Claim:

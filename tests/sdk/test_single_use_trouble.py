@@ -18,7 +18,7 @@ from mcp import MCPError
 
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
-from mrtr_options.sdk.single_use.reservations import Full, Unusable
+from mrtr_options.sdk.single_use.reservations import Full, Pending, Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
 from tests.sdk.fakes import deliver, key_made, named, refused, result
 from tests.sdk.guarded_tool import Tool
@@ -78,6 +78,18 @@ async def test_a_named_call_is_known_after_a_clock_was_ahead_for_a_while(path: P
         now -= 24 * HOUR
         assert await deliver(handler, x=1) == result("Ada, asked 1 times")
     assert tool.effects == ["Ada"]
+
+
+async def test_a_name_is_not_free_while_its_round_is_at_work(path: Path) -> None:
+    now = 2e9
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        first = await claim(store, "call", call="call", call_seconds=100)
+        assert await store.reserve(first) is None
+        now += 90
+        assert await store.take_over(replace(first, owner="another"))
+        now += 20  # it is over, and the round is not
+        with pytest.raises(Pending):
+            await store.reserve(replace(first, owner="a third"))
 
 
 async def one_call(store: Any, number: str, rounds: int = 3) -> None:
