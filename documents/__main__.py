@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from documents import candidates, explored
-from documents.parts import SOURCES, renew_text
+from documents.parts import renew_kept, renew_text
 from documents.tables import FAULTS, PICTURES, Runs, documents
 from model import kept
 from mrtr_options.review.bench.subjects import all_subjects, subject_named
@@ -91,8 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     if args.kept:
-        for source in SOURCES:
-            source.renew()
+        for page in documents():
+            page.write_text(renew_kept(page.read_text(encoding="utf-8")), encoding="utf-8")
         libraries.write(rounds.files_of_libraries(*rounds.present()))
         return 0
     paths: list[Path] = [path.resolve() for path in args.files] or documents()

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import anyio
 
@@ -120,23 +119,20 @@ def image_of(name: str) -> str:
 def command_of(name: str) -> str:
     """Return the command of a page, and the last line that the command prints."""
     found = COUNTEREXAMPLES[name]
-    return "\n".join(
-        [
-            "```console",
-            f"$ {found.command}",
-            end_of(found.history).plain.strip(),
-            "```",
-        ]
-    )
+    end = end_of(found.history).plain.strip()
+    return f"```console\n$ {found.command}\n{end}\n```"
 
 
 # --- who is affected ----------------------------------------------------------------------------
 
 
-def compare_subjects(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a table of what a fault does to each subject, from rows of `explore --json`."""
-    cells: dict[str, dict[str, str]] = {}
-    for row in rows:
+def affected_subjects(name: str) -> str:
+    """Return a table of what the fault of a page does to each subject, on two sticky instances."""
+    fault = COUNTEREXAMPLES[name].faults
+    cells: dict[str, list[str]] = {}
+    for row in explored.read():
+        if (row["fleet"], row["era"], row["destination"]) != ("sticky", "modern", "ignores keys"):
+            continue
         names: list[str] = []
         for anomaly in ANOMALIES:
             sets = row["witnesses"].get(anomaly.name, ())
@@ -146,8 +142,7 @@ def compare_subjects(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
                 names.append(anomaly.name)
         if {each.name for each in parse(fault)} & {*explore.left_out(row)}:
             names.append(explore.NOT_TRIED)
-        cell = cells.setdefault(row["subject"], dict.fromkeys(POLICIES, ""))
-        cell[row["policy"]] = ", ".join(names) or "none"
+        cells.setdefault(row["subject"], []).append(", ".join(names) or "none")
     return group_rows(("subjects", *(f"the client {policy}" for policy in POLICIES)), cells)
 
 
@@ -157,26 +152,19 @@ FATES = ("ok", "asked again", "stale", "refused", "lost")
 def count_fates(runs: Sequence[Observation]) -> str:
     """Return a table of how open calls end in redeploys: a row per option, a column per fate."""
     changes = [slug for slug, schedule in SCHEDULES.items() if schedule.scenario.changes]
-    cells: dict[str, dict[str, str]] = {}
+    found: dict[str, Counter[str | None]] = {}
     for letter in all_options():
-        found = Counter(
+        found[letter] = Counter(
             seen.fate
             for seen in runs
             if (seen.subject, seen.deployment) == (letter, "two") and seen.schedule in changes
         )
-        cells[letter] = {fate: str(found[fate]) for fate in FATES}
-        cells[letter][explore.NOT_TRIED] = str(len(changes) - found.total())
-    if all(row[explore.NOT_TRIED] == "0" for row in cells.values()):
-        return group_rows(("options", *FATES), _drop_column(cells, explore.NOT_TRIED))
-    return group_rows(("options", *FATES, explore.NOT_TRIED), cells)
-
-
-def _drop_column(cells: Mapping[str, dict[str, str]], column: str) -> dict[str, dict[str, str]]:
-    """Return the cells of a table without one of its columns."""
-    return {
-        name: {head: cell for head, cell in row.items() if head != column}
-        for name, row in cells.items()
-    }
+        found[letter][explore.NOT_TRIED] = len(changes) - found[letter].total()
+    heads = [*FATES]
+    if any(fates[explore.NOT_TRIED] for fates in found.values()):
+        heads.append(explore.NOT_TRIED)
+    cells = {letter: [str(fates[head]) for head in heads] for letter, fates in found.items()}
+    return group_rows(("options", *heads), cells)
 
 
 def compare_keys(runs: Sequence[Observation]) -> str:
@@ -186,23 +174,14 @@ def compare_keys(runs: Sequence[Observation]) -> str:
     for seen in runs:
         if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
             cell = "refused" if seen.outcome == "refused" else seen.cell
-            cells.setdefault(seen.subject, {})[slugs[seen.schedule]] = cell
-    return group_rows(("subjects", *slugs.values()), cells)
+            cells.setdefault(seen.subject, {})[seen.schedule] = cell
+    rows = {subject: [*by_schedule.values()] for subject, by_schedule in cells.items()}
+    return group_rows(("subjects", *slugs.values()), rows)
 
 
-def group_rows(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
+def group_rows(head: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
     """Return a table in which the names of rows with equal cells share one row."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, row in cells.items():
-        found.setdefault(tuple(row.values()), []).append(name)
+        found.setdefault(tuple(row), []).append(name)
     return markdown(head, ((list_in_text(names), *row) for row, names in found.items()))
-
-
-def affected_subjects(name: str) -> str:
-    """Return what the faults of a page do to each subject, on two sticky instances."""
-    rows = [
-        row
-        for row in explored.read()
-        if (row["fleet"], row["era"], row["destination"]) == ("sticky", "modern", "ignores keys")
-    ]
-    return compare_subjects(COUNTEREXAMPLES[name].faults, rows)

@@ -7,7 +7,7 @@ the counted lines.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from documents import explored
 from mrtr_options.review.bench.setup import POLICIES, Policy
@@ -20,8 +20,7 @@ from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_nam
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.notation import DEFAULT, titled
 from mrtr_options.tool.sizes import Size, size_of
-from scoreboard.clients.counts import ORDER, Charged, lost, made_again, of_model, shipped
-from scoreboard.clients.counts import Model as ClientModel
+from scoreboard.clients.counts import ORDER, Charged, Model, lost, made_again, of_model, shipped
 from scoreboard.clients.kept import Report
 from scoreboard.clients.models import resenders
 from scoreboard.clients.peers import RETRYING
@@ -98,20 +97,17 @@ def _row_of(option: Option) -> Row:
 
 def _default() -> Row:
     subject = subject_named("default")
-    option = subject.option
-    inner = _row_of(option)
+    inner = _row_of(subject.option)
     own = guarantees_of(subject)
     assert own is not None
-    return Row(
+    return replace(
+        inner,
         subject="default",
         name=f"{titled(DEFAULT)}: the default",
-        option=option,
-        is_in_papers=False,
         writes=f"{inner.writes}; the argument that names the call",
         does=f"{inner.does}; answers a repeated round or call from a record; pushes an old client"
         " each question",
-        size=size_of(option, subject.wrappers),
-        reentry=inner.reentry,
+        size=size_of(subject.option, subject.wrappers),
         keeps="each response, in a shared store; an old client's connection",
         old_client=_old_client(own),
         lost=_lost(DEFAULT),
@@ -139,12 +135,12 @@ def _lost(subject: str) -> dict[Policy, str]:
     """Return what one lost result does with each client, from the kept rows."""
     rows = {row["policy"]: row for row in explored.read() if row["subject"] == subject}
     return {
-        policy: outcome_in(rows[policy]) if policy in rows else explore.NOT_TRIED
+        policy: _outcome_in(rows[policy]) if policy in rows else explore.NOT_TRIED
         for policy in POLICIES
     }
 
 
-def outcome_in(row: explore.Row) -> str:
+def _outcome_in(row: explore.Row) -> str:
     """Return what the lost result does, from the sets of faults that show an anomaly."""
     shown = [
         anomaly
@@ -219,77 +215,10 @@ def cells(row: Row) -> Sequence[str]:
     )
 
 
-@dataclass(frozen=True)
-class Clients:
-    """Shipped clients by what they do when a response is lost.
-
-    Attributes:
-        policy: What they do.
-        number: How many do it.
-        of: How many were played.
-        switched: How many of the number do it only by a setting that is off by default.
-        otherwise: What others do, where nothing is lost.
-        titles: Their names.
-    """
-
-    policy: ClientModel
-    number: int
-    of: int
-    switched: int
-    otherwise: str
-    titles: Sequence[str]
-
-
-def clients_by_policy(report: Report) -> list[Clients]:
-    """Return the shipped clients of each policy."""
-    of = len([each for each in report.clients.values() if not each.is_ours])
-    found: list[Clients] = []
-    for policy in ORDER:
-        names = [*of_model(report, policy)]
-        switched = len([name for name in names if name.endswith(RETRYING)])
-        titles = [report.clients[name].title for name in names]
-        otherwise = ""
-        if policy == "resends":
-            tried, resent = resenders(report)
-            otherwise = REFUSED.format(len(resent), len(tried))
-        found.append(Clients(policy, len(names), of, switched, otherwise, titles))
-    return found
-
-
-@dataclass(frozen=True)
-class Charges:
-    """Charges of shipped clients with one server.
-
-    Attributes:
-        server: The server, as commands take it.
-        name: Its name.
-        lost: The calls that lose a response.
-        again: The calls of these where the application then calls again.
-    """
-
-    server: str
-    name: str
-    lost: Charged
-    again: Charged
-
-
-def charges_by_server(report: Report) -> list[Charges]:
-    """Return the charges of shipped clients with each server."""
-    return [
-        Charges(
-            server,
-            _default().name if server == "default" else titled(server),
-            Charged.of(lost(shipped(report, server))),
-            Charged.of(made_again(shipped(report, server))),
-        )
-        for server in report.servers
-    ]
-
-
 REFUSED = " (a request that is redirected, or needs a new token: {} of {} tried)"
 """The clients that send a request again after an answer that tells them to."""
 
-DOES: dict[ClientModel, str] = {
+DOES: dict[Model, str] = {
     "stops": "stops: reports an error, or nothing",
     "calls again": "calls again: the tool, from its first question, by itself or through its model",
     "resends": "resends: the lost request, with its answers",
@@ -306,23 +235,20 @@ def clients(report: Report) -> str:
         f"its user, with each of {len(alone)} options",
         "its user, with the default",
     )
-    return table(
-        heads,
-        [
-            (
-                DOES[each.policy],
-                _number(each),
-                _outcomes([row.lost[each.policy] for row in alone]),
-                default.lost[each.policy],
-            )
-            for each in clients_by_policy(report)
-        ],
-    )
-
-
-def _number(clients: Clients) -> str:
-    by_setting = f" ({clients.switched} only if you switch that on)" if clients.switched else ""
-    return f"{clients.number} of {clients.of}{by_setting}{clients.otherwise}"
+    of = len([each for each in report.clients.values() if not each.is_ours])
+    rows: list[Sequence[str]] = []
+    for policy in ORDER:
+        names = [*of_model(report, policy)]
+        number = f"{len(names)} of {of}"
+        switched = len([name for name in names if name.endswith(RETRYING)])
+        if switched:
+            number += f" ({switched} only if you switch that on)"
+        if policy == "resends":
+            tried, resent = resenders(report)
+            number += REFUSED.format(len(resent), len(tried))
+        outcomes = _outcomes([row.lost[policy] for row in alone])
+        rows.append((DOES[policy], number, outcomes, default.lost[policy]))
+    return table(heads, rows)
 
 
 def _outcomes(found: Sequence[str]) -> str:
@@ -333,18 +259,15 @@ def _outcomes(found: Sequence[str]) -> str:
 
 def charges(report: Report) -> str:
     """Return README's table of what shipped clients were charged, by server."""
-    return table(
-        (
-            "the tool",
-            "runs that lose a response: charged twice",
-            "runs that do, and whose program then calls the tool again: charged twice",
-        ),
-        [
-            (
-                each.name,
-                f"{each.lost.twice} of {each.lost.calls}",
-                f"{each.again.twice} of {each.again.calls}",
-            )
-            for each in charges_by_server(report)
-        ],
+    heads = (
+        "the tool",
+        "runs that lose a response: charged twice",
+        "runs that do, and whose program then calls the tool again: charged twice",
     )
+    rows: list[Sequence[str]] = []
+    for server in report.servers:
+        runs = shipped(report, server)
+        charged = [Charged.of(of) for of in (lost(runs), made_again(runs))]
+        name = _default().name if server == "default" else titled(server)
+        rows.append((name, *(f"{each.twice} of {each.calls}" for each in charged)))
+    return table(heads, rows)

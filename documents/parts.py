@@ -8,23 +8,18 @@ the others are written by the command that measures them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import TypeVar
 
-from documents import ROOT, advice, candidates, choosing, findings, front, suite, tables
+from documents import advice, candidates, choosing, findings, front, suite, tables
 from documents.api import api
 from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.judge.grid import LOST_RESPONSES
 from mrtr_options.terminal import with_parts
 from scoreboard import board, rounds
-from scoreboard.board import Scoreboard
 from scoreboard.clients import models
-from scoreboard.clients import page as clients
-from scoreboard.clients.kept import Report as KeptClients
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as score
@@ -32,9 +27,8 @@ from scoreboard.cost import report as costs
 from scoreboard.cost.lines import count_again
 from scoreboard.frameworks import findings as of_frameworks
 from scoreboard.frameworks import page as frameworks
-from scoreboard.libraries import Library, answered
+from scoreboard.libraries import answered
 from scoreboard.proxies import page as proxies
-from scoreboard.rows import Row
 from scoreboard.servers import page as servers
 
 T = TypeVar("T")
@@ -86,8 +80,96 @@ OF_RUNS: dict[str, Callable[[Runs], str]] = {
 """Parts that are made from the runs of the whole matrix."""
 
 
+def _made_of(
+    read: Callable[[], T], parts: Mapping[str, Callable[[T], str | None]]
+) -> dict[str, Callable[[], str | None]]:
+    """Return parts that are made from one kept result; the first of them reads it."""
+    kept = cache(read)
+    return {name: lambda write=write: write(kept()) for name, write in parts.items()}
+
+
+OF_KEPT: dict[str, Callable[[], str | None]] = {
+    **_made_of(
+        board.read,
+        {
+            "servers, not built": servers.not_built,
+            "frameworks, cases": frameworks.cases,
+            **{
+                f"frameworks, {name}: {what}": partial(of_frameworks.part, write, found)
+                for name, found in of_frameworks.FINDINGS.items()
+                for what, write in (
+                    ("history", of_frameworks.history),
+                    ("affected", of_frameworks.affected),
+                    ("reproduced", of_frameworks.reproduced),
+                )
+            },
+            "proxies": proxies.by_fault,
+            "proxies, carried": proxies.carried,
+            "proxies, crossings": proxies.crossings,
+            "proxies, versions": proxies.versions,
+            "guards": proxies.guards,
+        },
+    ),
+    **_made_of(
+        lambda: rounds.rows_of(*rounds.present()),
+        {
+            "servers, first": partial(rounds.board_table, "servers"),
+            "frameworks, first": partial(rounds.board_table, "frameworks"),
+        },
+    ),
+    **_made_of(lambda: rounds.every_library(*rounds.present()), {"libraries": answered}),
+    **_made_of(
+        read_clients,
+        {
+            "clients": models.by_client,
+            "clients, totals": models.totals,
+            "clients, headline": models.headline,
+            "clients, first": front.clients,
+            "clients, charged": front.charges,
+            "clients, lines": models.lines,
+            "clients, refused": models.refused,
+            "clients, resend": models.resend,
+        },
+    ),
+    **_made_of(
+        conformance.read,
+        {
+            "conformance": conformance.by_server,
+            "official-suite: affected": suite.beside_faults,
+        },
+    ),
+    **_made_of(
+        score.read,
+        {
+            "suite score": score.numbers,
+            "suite sections": score.scores,
+            "suite servers": lambda kept: score.mutants(kept, "server"),
+            "suite clients": lambda kept: score.mutants(kept, "client"),
+            "suite other servers": score.others,
+            "suite proposed idle": lambda kept: score.idle(kept, "proposed"),
+            "suite idle": lambda kept: score.idle(kept, "server"),
+            "suite idle clients": lambda kept: score.idle(kept, "client"),
+            "suite correct": score.failed_by_correct,
+            "suite unseen": lambda kept: score.unseen(),
+        },
+    ),
+    **_made_of(
+        costs.read,
+        {
+            "costs": lambda kept: costs.with_notes(count_again(kept)),
+            "engines": costs.engines_with_notes,
+            "price": front.price,
+        },
+    ),
+}
+"""Parts that are made from the kept results of commands that measure. None leaves a part as it is.
+
+The run of a server is one, too: its part names the server (see `scoreboard.servers.page.run`).
+"""
+
+
 def renew_text(text: str, runs: Callable[[], Runs]) -> str:
-    """Return a document with these parts written again.
+    """Return a document with the parts written again that are made from runs.
 
     `runs` plays the whole matrix in memory; it is called only for parts that need it.
     """
@@ -100,147 +182,12 @@ def renew_text(text: str, runs: Callable[[], Runs]) -> str:
     return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", with_parts(text, part))
 
 
-@dataclass(frozen=True)
-class Source(Generic[T]):
-    """The kept result of a command that measures, and the documents that show it.
+def renew_kept(text: str) -> str:
+    """Return a document with the parts written again that are made from kept results."""
 
-    Attributes:
-        read: Returns the kept result.
-        pages: The documents that show it.
-        parts: The function that writes each part. If it returns None, the part stays as it is.
-        more: Writes the part of a name that is not in `parts`, such as one that names a run.
-    """
+    def part(name: str) -> str | None:
+        if name in OF_KEPT:
+            return OF_KEPT[name]()
+        return servers.run(board.read(), name)
 
-    read: Callable[[], T]
-    pages: Sequence[Path]
-    parts: Mapping[str, Callable[[T], str | None]]
-    more: Callable[[T, str], str | None] = lambda kept, name: None
-
-    def renew_text(self, text: str, kept: T) -> str:
-        """Return a document with these parts written again."""
-
-        def part(name: str) -> str | None:
-            return self.parts[name](kept) if name in self.parts else self.more(kept, name)
-
-        return with_parts(text, part)
-
-    def renew(self) -> None:
-        """Write the parts again in every document that shows them."""
-        kept = self.read()
-        for page in self.pages:
-            page.write_text(
-                self.renew_text(page.read_text(encoding="utf-8"), kept), encoding="utf-8"
-            )
-
-
-SERVERS = Source[Scoreboard](
-    board.read,
-    (servers.PAGE, *servers.FINDINGS),
-    {"servers, not built": servers.not_built},
-    servers.run,
-)
-
-FRAMEWORKS = Source[Scoreboard](
-    board.read,
-    (servers.PAGE, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
-    {
-        "frameworks, cases": frameworks.cases,
-        **{
-            f"frameworks, {name}: {what}": partial(of_frameworks.part, write, found)
-            for name, found in of_frameworks.FINDINGS.items()
-            for what, write in (
-                ("history", of_frameworks.history),
-                ("affected", of_frameworks.affected),
-                ("reproduced", of_frameworks.reproduced),
-            )
-        },
-    },
-)
-
-ROWS = Source[Sequence[Row]](
-    lambda: rounds.rows_of(*rounds.present()),
-    (servers.PAGE,),
-    {
-        "servers, first": partial(rounds.board_table, "servers"),
-        "frameworks, first": partial(rounds.board_table, "frameworks"),
-    },
-)
-
-LIBRARIES = Source[Sequence[Library]](
-    lambda: rounds.every_library(*rounds.present()), (servers.PAGE,), {"libraries": answered}
-)
-
-PROXIES = Source[Scoreboard](
-    board.read,
-    (proxies.PAGE,),
-    {
-        "proxies": proxies.by_fault,
-        "proxies, carried": proxies.carried,
-        "proxies, crossings": proxies.crossings,
-        "proxies, versions": proxies.versions,
-        "guards": proxies.guards,
-    },
-)
-
-CLIENTS = Source[KeptClients](
-    read_clients,
-    (clients.PAGE, servers.PAGE, ROOT / "README.md"),
-    {
-        "clients": models.by_client,
-        "clients, totals": models.totals,
-        "clients, headline": models.headline,
-        "clients, first": front.clients,
-        "clients, charged": front.charges,
-        "clients, lines": models.lines,
-        "clients, refused": models.refused,
-        "clients, resend": models.resend,
-    },
-)
-
-CONFORMANCE = Source[conformance.Results](
-    conformance.read,
-    conformance.DOCUMENTS,
-    {
-        "conformance": conformance.by_server,
-        "official-suite: affected": suite.beside_faults,
-    },
-)
-
-SUITE_SCORE = Source[score.SuiteRuns](
-    score.read,
-    score.PAGES,
-    {
-        "suite score": score.numbers,
-        "suite sections": score.scores,
-        "suite servers": lambda kept: score.mutants(kept, "server"),
-        "suite clients": lambda kept: score.mutants(kept, "client"),
-        "suite other servers": score.others,
-        "suite proposed idle": lambda kept: score.idle(kept, "proposed"),
-        "suite idle": lambda kept: score.idle(kept, "server"),
-        "suite idle clients": lambda kept: score.idle(kept, "client"),
-        "suite correct": score.failed_by_correct,
-        "suite unseen": lambda kept: score.unseen(),
-    },
-)
-
-COSTS = Source[costs.Report](
-    costs.read,
-    costs.DOCUMENTS,
-    {
-        "costs": lambda kept: costs.with_notes(count_again(kept)),
-        "engines": costs.engines_with_notes,
-        "price": front.price,
-    },
-)
-
-SOURCES: tuple[Source[Any], ...] = (
-    SERVERS,
-    FRAMEWORKS,
-    ROWS,
-    LIBRARIES,
-    PROXIES,
-    CLIENTS,
-    CONFORMANCE,
-    SUITE_SCORE,
-    COSTS,
-)
+    return with_parts(text, part)

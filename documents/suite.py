@@ -14,11 +14,11 @@ ANOMALIES = ("charged twice", "charged, told of an error", "call lost")
 def beside_faults(kept: Results) -> str:
     """Return the suite's result for each style, beside the weakest faults that show an anomaly."""
     rows = {row["subject"]: row for row in explored.read() if row["policy"] == "resends"}
-    cells: dict[str, dict[str, str]] = {}
+    cells: dict[str, list[str]] = {}
     for style, results in kept.results.items():
         suite = passed(results)
-        row = rows.get(style)
-        cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
-            name: "" if row is None else explore.weakest(row, name, NEVER) for name in ANOMALIES
-        }
+        cells[style] = [suite["multi-round"] or suite["Tasks"]]
+        for name in ANOMALIES:
+            row = rows.get(style)
+            cells[style].append("" if row is None else explore.weakest(row, name, NEVER))
     return group_rows(("styles", "the suite passes", *ANOMALIES), cells)

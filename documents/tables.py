@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 
@@ -38,17 +37,7 @@ from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_nam
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.notation import list_in_text
 
-
-class Picture(Protocol):
-    """A thing that is drawn."""
-
-    @property
-    def drawing(self) -> str:
-        """The SVG document."""
-        ...
-
-
-PICTURES: dict[Path, Picture] = {
+PICTURES: dict[Path, GuardGraph | findings.Counterexample] = {
     ROOT / "docs" / "pictures" / "guard.svg": GuardGraph(),
     **{
         ROOT / "docs" / "results" / "findings" / f"{name}.svg": each
@@ -78,7 +67,8 @@ Runs = Sequence[Observation]
 
 def documents() -> list[Path]:
     """Return every document with generated parts."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    issue = ROOT / "scoreboard" / "conformance" / "scenarios" / "ISSUE.md"
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")), issue]
 
 
 # --- the README's tables ------------------------------------------------------------------------

@@ -96,15 +96,18 @@ def run(command: Callable[[], int]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except UsageError as error:
-        if error.details:
-            print(error.details.rstrip("\n"), file=sys.stderr)
-        refuse(error.reason)
-    except BrokenPipeError:
+    except (UsageError, BrokenPipeError, BaseExceptionGroup) as error:
+        # A task group may fail after something was printed.
+        leaves = [*_leaves(error)]
+        for each in leaves:
+            if isinstance(each, UsageError):
+                if each.details:
+                    print(each.details.rstrip("\n"), file=sys.stderr)
+                refuse(each.reason)
+        if not all(isinstance(each, BrokenPipeError) for each in leaves):
+            raise
         _drop_output()
         return 0
-    except BaseExceptionGroup as errors:
-        return _code_of(errors)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -113,25 +116,13 @@ def run(command: Callable[[], int]) -> int:
     return code
 
 
-def _code_of(errors: BaseExceptionGroup[BaseException]) -> int:
-    """Return the exit code after a task group failed, in which something may have been printed."""
-    for error in _leaves(errors):
-        if isinstance(error, UsageError):
-            refuse(error.reason)
-    _, others = errors.split(BrokenPipeError)
-    if others is not None:
-        raise errors
-    _drop_output()
-    return 0
-
-
-def _leaves(errors: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    """Yield the exceptions of a group and of the groups in it."""
-    for error in errors.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(cast("BaseExceptionGroup[BaseException]", error))
-        else:
-            yield error
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, or those of a group and of the groups in it."""
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+        yield from _leaves(each)
 
 
 def _drop_output() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 from documents import ROOT
 from documents.choosing import choices
 from documents.explored import read
-from documents.page import costs
 from documents.page.document import document
 from documents.page.html import MAX_BYTES, page
 from documents.page.runs import tell, worlds_of
 from documents.tables import play_redeploys
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, refuse, run
+from scoreboard.cost import report as costs
 
 FOLDER = ROOT / "docs" / "page"
 

@@ -24,15 +24,18 @@ def boards() -> dict[str, Any]:
     board, played = rounds.present()
     rows = rounds.rows_of(board, played)
     runs = rounds.runs_of(board, played)
-    lines = _Lines()
+    lines: dict[str, int] = {}
     return {
         "boards": {
             name: _board(heads, [row for row in rows if row.id.startswith(f"{name}/")])
             for name, heads in rounds.HEADS.items()
         },
         "failures": _failures(board),
-        "runs": {address: lines.numbers(run) for address, run in runs.items()},
-        "lines": lines.all,
+        "runs": {
+            address: [lines.setdefault(line, len(lines)) for line in run]
+            for address, run in runs.items()
+        },
+        "lines": [*lines],
     }
 
 
@@ -69,17 +72,3 @@ def _failures(board: Scoreboard) -> dict[str, Any]:
 
 def _columns(rows: Sequence[Row]) -> list[str]:
     return [*dict.fromkeys(column for row in rows for column in row.cells)]
-
-
-class _Lines:
-    """The lines of all runs; each is kept once, by its number."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-
-    @property
-    def all(self) -> list[str]:
-        return [*self._places]
-
-    def numbers(self, run: Sequence[str]) -> list[int]:
-        return [self._places.setdefault(line, len(self._places)) for line in run]

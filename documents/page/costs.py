@@ -1,20 +1,16 @@
 """The costs as one picture: a named row for each option, on one axis.
 
-Knows docs/data/cost.json, which `python -m scoreboard.cost` writes. The SVG is as wide as its
+Knows the report that `python -m scoreboard.cost` keeps. The SVG is as wide as its
 place, in the page's colours.
 """
 
 from __future__ import annotations
 
 import html
-import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from documents.explored import FILE as EXPLORED
-
-FILE = EXPLORED.with_name("cost.json")
+from scoreboard.cost.report import Report
 
 BASELINES = ("floor", "server")
 
@@ -24,21 +20,14 @@ ROW = 34
 TICKS = (1, 2, 5, 10, 20, 50)
 
 
-def read() -> list[dict[str, Any]]:
-    """Return the measurements of a call in memory, by subject."""
-    return json.loads(FILE.read_text(encoding="utf-8"))["calls"]
-
-
-def costs(measured: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> str:
-    """Return the processor time of a call in memory (see `read`), as HTML.
+def costs(report: Report, names: Mapping[str, str]) -> str:
+    """Return the processor time of a call in memory, as HTML.
 
     A bar is the middle half of the measurements. `names` has the name of each subject.
     """
-    found = {
-        each["subject"]: each["ratio"] for each in measured if each["subject"] not in BASELINES
-    }
-    rows = sorted(found.items(), key=lambda row: row[1]["median"])
-    most = max(ratio["high"] for ratio in found.values())
+    found = {each.subject: each.ratio for each in report.calls if each.subject not in BASELINES}
+    rows = sorted(found.items(), key=lambda row: row[1].median)
+    most = max(ratio.high for ratio in found.values())
     height = len(rows) * ROW
 
     def at(value: float) -> float:
@@ -53,15 +42,15 @@ def costs(measured: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> st
         )
     for number, (subject, ratio) in enumerate(rows):
         y = number * ROW + 25
-        low, middle, high = (at(ratio[name]) for name in ("low", "median", "high"))
+        low, middle, high = map(at, (ratio.low, ratio.median, ratio.high))
         name = html.escape(names.get(subject, subject))
         drawn += [
             f'<text x="2%" y="{y - 9}">{name}</text>',
             f'<line class="spread" x1="{low:.1f}%" x2="{high:.1f}%" y1="{y}" y2="{y}"/>',
             f'<circle class="median" cx="{middle:.1f}%" cy="{y}" r="4"/>',
-            f'<text x="99%" y="{y - 9}" text-anchor="end">{ratio["median"]:.2f}×</text>',
+            f'<text x="99%" y="{y - 9}" text-anchor="end">{ratio.median:.2f}×</text>',
         ]
-    said = "; ".join(f"{names.get(subject)} {ratio['median']:.2f} times" for subject, ratio in rows)
+    said = "; ".join(f"{names.get(subject)} {ratio.median:.2f} times" for subject, ratio in rows)
     return (
         f'<svg width="100%" height="{height + 20}" role="img" aria-label="{html.escape(said)}">'
         f"{''.join(drawn)}</svg>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from documents.page.costs import costs
 from model.drawing import STYLE as GUARD_STYLE
 from model.drawing import GuardGraph
 from mrtr_options.review.show.svg import STYLE, source_of
+from scoreboard.cost.report import Report
 
 HERE = Path(__file__).parent
 
@@ -39,7 +40,7 @@ MAX_BYTES = 6 * 2**20
 """The largest size of the page, in bytes."""
 
 
-def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
+def page(data: Mapping[str, Any], report: Report) -> str:
     """Return the whole file.
 
     The data of the script is JSON, deflated, in base64. The costs and the guard are drawn here.
@@ -60,7 +61,7 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
         "style": style,
         "script": script,
         "data": base64.b64encode(packed).decode(),
-        "costs": costs(measured, names),
+        "costs": costs(report, names),
         "guard": GuardGraph().inside(),
         "made": _describe_versions(data["made"]),
     }

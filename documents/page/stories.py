@@ -23,8 +23,22 @@ from mrtr_options.review.judge.facts import Reading, anomalies_in
 from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]
-Lines = tuple[int | None, tuple[int, ...]]
-"""A sending, and the lines that ran in it one after the other."""
+
+
+class Ran(NamedTuple):
+    """A line of the author's that ran.
+
+    Attributes:
+        events: The number of events before it.
+        instance: The instance that ran it.
+        sending: Its sending.
+        line: The line's number in the option's file.
+    """
+
+    events: int
+    instance: int | None
+    sending: int | None
+    line: int
 
 
 class Step(NamedTuple):
@@ -140,67 +154,47 @@ def effects_of(path: Path) -> Mapping[int, str]:
     return found
 
 
-def _with_skipped(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> list[Row | Lines]:
-    """Return what was told, with a row of its own for each line whose effect was not repeated."""
-    skipped = _skipped_in(told, effects)
-    found: list[Row | Lines] = []
-    for place, each in enumerate(told):
-        if isinstance(each, Row):
-            found.append(each)
-            continue
-        sending, lines = each
-        ran: list[int] = []
-        for at, line in enumerate(lines):
-            if (place, at) not in skipped:
-                ran.append(line)
-                continue
-            if ran:
-                found.append((sending, tuple(ran)))
-                ran = []
-            found.append(_skipped_row(sending, line, effects[line]))
-        if ran:
-            found.append((sending, tuple(ran)))
-    return found
-
-
-def _skipped_in(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> set[tuple[int, int]]:
-    """Return the lines that ran without their effect: the place in `told`, and there in the group.
+def _skipped_in(told: Sequence[Row | Ran], effects: Mapping[int, str]) -> set[int]:
+    """Return the places in `told` of lines that ran without their effect.
 
     An effect belongs to the first line of its sending and kind that has none yet. A crash
     interrupts the lines of its sending that have no effect yet; they were not skipped.
     """
-    waiting: dict[tuple[int | None, str], list[tuple[int, int]]] = {}
+    waiting: dict[tuple[int | None, str], list[int]] = {}
     for place, each in enumerate(told):
-        if not isinstance(each, Row):
-            sending, lines = each
-            for at, line in enumerate(lines):
-                if line in effects:
-                    waiting.setdefault((sending, effects[line]), []).append((place, at))
+        if isinstance(each, Ran):
+            if each.line in effects:
+                waiting.setdefault((each.sending, effects[each.line]), []).append(place)
         elif each.kind in ("effect", "failure"):
             kind = each.effect or each.label.partition(" ")[0]
             of_this_kind = waiting.get((each.sending, kind))
             if of_this_kind:
                 of_this_kind.pop(0)
         elif each.kind == "crash":
-            waiting = {key: lines for key, lines in waiting.items() if key[0] != each.sending}
-    return {line for lines in waiting.values() for line in lines}
+            waiting = {key: places for key, places in waiting.items() if key[0] != each.sending}
+    return {place for places in waiting.values() for place in places}
 
 
-def _skipped_row(sending: int | None, line: int, kind: str) -> Row:
+def _skipped_row(ran: Ran, kind: str) -> Row:
     return Row(
         "skipped",
         f"{kind} not repeated",
         "skipped",
         end=EFFECTS,
-        sending=sending,
+        sending=ran.sending,
         effect=kind,
-        number=line,
+        number=ran.line,
     )
 
 
 def story(history: History, watched: Watched) -> Story:
     """Return a run, ready to be shown: its history, with the watched lines and records."""
-    told = _with_skipped(list(_rows_and_lines(history.events, watched)), effects_of(watched.path))
+    told = list(_rows_and_lines(history.events, watched))
+    effects = effects_of(watched.path)
+    for place in _skipped_in(told, effects):
+        ran = told[place]
+        if isinstance(ran, Ran):
+            told[place] = _skipped_row(ran, effects[ran.line])
     rows = [each for each in told if isinstance(each, Row)]
     took = Counter(row.effect for row in rows if row.times)
     reading = Reading(history)
@@ -226,29 +220,35 @@ def _places(history: History) -> dict[int, str]:
 
 
 def _steps(
-    told: Iterable[Row | Lines], places: Mapping[int, str], lanes: Lanes, due: int
+    told: Iterable[Row | Ran], places: Mapping[int, str], lanes: Lanes, due: int
 ) -> Iterator[Step]:
-    """Yield the steps of a story. A fault of a request or response is offered once per sending."""
+    """Yield the steps of a story.
+
+    Lines that ran one after the other are one step. A fault of a request or response is offered
+    once per sending.
+    """
     offered = set[tuple[str, str]]()
-    for each in told:
-        if not isinstance(each, Row):
-            sending, lines = each
-            yield Step(sending, places.get(sending or 0, ""), lines=lines)
+    for group, some in groupby(told, lambda each: each[:3] if isinstance(each, Ran) else each):
+        sending = group.sending if isinstance(group, Row) else group[-1]
+        place = places.get(sending or 0, "")
+        if not isinstance(group, Row):
+            lines = tuple(each.line for each in some if isinstance(each, Ran))
+            yield Step(sending, place, lines=lines)
             continue
-        place = places.get(each.sending or 0, "")
-        offers = _offers(each) if place else ""
-        if (offers, place) in offered and not each.effect:
-            offers = ""
-        offered.add((offers, place))
-        yield Step(
-            each.sending,
-            place,
-            draw_row(each, lanes, due),
-            each.label or each.text,
-            offers,
-            each.effect if each.times else "",
-            skipped=each.number if each.kind == "skipped" else 0,
-        )
+        for _ in some:
+            offers = _offers(group) if place else ""
+            if (offers, place) in offered and not group.effect:
+                offers = ""
+            offered.add((offers, place))
+            yield Step(
+                sending,
+                place,
+                draw_row(group, lanes, due),
+                group.label or group.text,
+                offers,
+                group.effect if group.times else "",
+                skipped=group.number if group.kind == "skipped" else 0,
+            )
 
 
 def _offers(row: Row) -> str:
@@ -258,28 +258,20 @@ def _offers(row: Row) -> str:
     return row.kind if row.kind in ("request", "response") and row.call == 1 else ""
 
 
-def _rows_and_lines(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
-    """Yield the rows of a run, and between them the lines that ran and the database records."""
+def _rows_and_lines(events: Sequence[Event], watched: Watched) -> Iterator[Row | Ran]:
+    """Yield the rows of a run, and between them the lines that ran and the database records.
+
+    An observation without a sending belongs to the last one.
+    """
     narrator = Narrator()
     last: int | None = None
     for number, event in enumerate((*events, None)):
-        yield from _between(watched.seen.get(number, ()), last)
+        for instance, sending, what in watched.seen.get(number, ()):
+            if isinstance(what, int):
+                yield Ran(number, instance, sending or last, what)
+            else:
+                yield Row("kept", what, start=instance, end=DATABASE, sending=sending or last)
         if event is not None:
             yield from filter(is_drawn, narrator.rows(event))
         if isinstance(event, Sent):
             last = event.sending
-
-
-def _between(seen: Sequence[Seen], last: int | None) -> Iterator[Row | Lines]:
-    """Yield what was watched between two events; successive lines of one sending are one step.
-
-    An observation without a sending belongs to the last one.
-    """
-    for (instance, sending, is_line), some in groupby(
-        seen, lambda each: (each[0], each[1] or last, isinstance(each[2], int))
-    ):
-        if is_line:
-            yield sending, tuple(line for _, _, line in some if isinstance(line, int))
-        else:
-            for _, _, what in some:
-                yield Row("kept", str(what), start=instance, end=DATABASE, sending=sending)

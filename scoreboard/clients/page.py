@@ -12,7 +12,6 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from mrtr_options.review.bench.setup import ERAS, Era
-from scoreboard import ROOT
 from scoreboard.clients.counts import (
     Charged,
     is_dead,
@@ -26,7 +25,6 @@ from scoreboard.clients.play import LIMIT_SECONDS, Seen
 from scoreboard.clients.troubles import TROUBLES, Trouble
 from scoreboard.rows import Runs
 
-PAGE = ROOT / "docs" / "results" / "CLIENTS.md"
 GUARDED = "F+guard"
 """The second server with which our own client is shown."""
 

@@ -19,9 +19,6 @@ from mrtr_options.tool.notation import in_text
 from scoreboard import ROOT
 
 FILE = ROOT / "docs" / "data" / "cost.json"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results" / "COSTS.md")
-"""The documents that show figures, in generated parts."""
-
 FLOOR = "floor"
 
 SHARED = "server"

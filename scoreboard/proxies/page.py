@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mrtr_options.terminal import markdown
-from scoreboard import ROOT
 from scoreboard.board import Scoreboard
 from scoreboard.proxies.guards import GUARDS
 from scoreboard.proxies.play import (
@@ -20,8 +19,6 @@ from scoreboard.proxies.play import (
 )
 from scoreboard.proxies.upstream import FAULTS
 from scoreboard.rows import Cell, Row, anchored, slug
-
-PAGE = ROOT / "docs" / "results" / "SCOREBOARD_PROXIES.md"
 
 Result = tuple[ProxyAbout, Setting, ProxyResults]
 

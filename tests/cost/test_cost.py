@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import pytest
 
-from documents.parts import COSTS
 from mrtr_options.tool.catalogue import all_options
 from scoreboard.cost import __main__ as command
 from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
@@ -113,6 +112,6 @@ def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run()
     now = count_lines(list(all_options().values()))
     assert count_again(old).lines == now
     (of_e,) = [each for each in now if each.subject == "E"]
-    shown = COSTS.parts["costs"](old) or ""
+    shown = report.with_notes(count_again(old))
     (row,) = [line for line in shown.splitlines() if line.startswith("| E |")]
     assert row.endswith(f"| {of_e.author} | {of_e.sdk} |")

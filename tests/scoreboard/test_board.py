@@ -14,18 +14,7 @@ from typing import Any
 
 import pytest
 
-from documents.parts import (
-    CLIENTS,
-    CONFORMANCE,
-    COSTS,
-    FRAMEWORKS,
-    LIBRARIES,
-    ROWS,
-    SERVERS,
-    SUITE_SCORE,
-    Source,
-)
-from scoreboard import rounds
+from documents.parts import renew_kept
 from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, play, read
 from scoreboard.clients import __main__ as clients_command
 from scoreboard.clients import kept as clients_kept
@@ -33,9 +22,6 @@ from scoreboard.clients import peers as clients
 from scoreboard.clients.server import SERVERS as CLIENTS_SERVERS
 from scoreboard.clients.troubles import TROUBLES
 from scoreboard.conformance import __main__ as conformance_command
-from scoreboard.conformance import report as conformance
-from scoreboard.conformance.score import table as suite
-from scoreboard.cost import report as costs
 from scoreboard.frameworks import __main__ as frameworks_command
 from scoreboard.frameworks import frameworks
 from scoreboard.frameworks.cases import cases_for
@@ -139,25 +125,23 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
 
 
 @pytest.mark.parametrize(
-    ("source", "read_kept", "cell"),
+    ("page", "cell"),
     [
-        (SERVERS, read, "- csharp-sdk"),
-        (FRAMEWORKS, read, "| killed after each response |"),
-        (LIBRARIES, lambda: rounds.every_library(*rounds.present()), "**by itself** [4]"),
-        (ROWS, lambda: rounds.rows_of(*rounds.present()), "| **every call lost** → works |"),
-        (CLIENTS, clients_kept.read, "**Python SDK** (`mcp`"),
-        (SUITE_SCORE, suite.read, "broken servers; of all pages"),
-        (CONFORMANCE, conformance.read, "| careless | 14"),
-        (COSTS, costs.read, "lines of SDK where once (F) needs"),
+        ("SCOREBOARD.md", "- csharp-sdk"),
+        ("SCOREBOARD.md", "| killed after each response |"),
+        ("SCOREBOARD.md", "**by itself** [4]"),
+        ("SCOREBOARD.md", "| **every call lost** → works |"),
+        ("SCOREBOARD_PROXIES.md", "| nginx, default |"),
+        ("CLIENTS.md", "**Python SDK** (`mcp`"),
+        ("SUITE.md", "broken servers; of all pages"),
+        ("CONFORMANCE.md", "| careless | 14"),
+        ("../../README.md", "lines of SDK where once (F) needs"),
     ],
 )
-def test_a_page_is_made_from_what_is_kept(source: Source[Any], read_kept: Any, cell: str) -> None:
-    texts = [page.read_text(encoding="utf-8") for page in source.pages]
-    stale = [texts[0].replace(cell, "stale"), *texts[1:]]
-    assert [source.renew_text(text, read_kept()) for text in stale] == texts, (
-        "stale: make scoreboard or clients"
-    )
-    assert stale[0] != texts[0]
+def test_a_page_is_made_from_what_is_kept(page: str, cell: str) -> None:
+    text = (PAGES.parent / page).read_text(encoding="utf-8")
+    assert cell in text
+    assert renew_kept(text.replace(cell, "stale")) == text, "stale: make scoreboard or clients"
 
 
 def test_what_python_writes_beside_the_sources_is_none_of_them(
@@ -258,10 +242,8 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     reviewed = read().servers[peer.name].model_copy(update={"digest": failing.digest})
     # A missing tool loses no earlier review.
     assert play(failing, reviewed, lambda name: None, {}) == reviewed
-    text = (servers_page.PAGE.with_name("findings") / "server-go-sdk.md").read_text(
-        encoding="utf-8"
-    )
-    assert SERVERS.renew_text(text, read().model_copy(update={"servers": {}})) == text
+    none = read().model_copy(update={"servers": {}})
+    assert servers_page.run(none, "servers, run: go-sdk, default, charged twice") is None
     with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
         build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from rich.table import Table
@@ -60,7 +59,7 @@ def show(
         found = [seen.as_json() for seen in observations] + [cell.as_json() for cell in missing]
         print(json.dumps(found, ensure_ascii=False, indent=1))
     elif form == "markdown":
-        print("\n\n".join(map(_write_table, _group_cells(observations, missing))))
+        print(markdown(observations, missing))
         for line in _describe_left_out(missing):
             print(f"\n{line}")
     else:
@@ -74,9 +73,9 @@ def show(
 
 def _print(observations: Sequence[Observation], missing: Sequence[grid.Cell]) -> None:
     out = console()
-    for group in _group_cells(observations, missing):
-        out.print(_title_of(group))
-        for table in _build_tables(group, out.width):
+    for where, rows in _group_runs(observations, missing).items():
+        out.print(_title_of(*where))
+        for table in _build_tables(rows, out.width):
             out.print(table)
             out.print()
     for line in (*LEGEND, *_describe_left_out(missing)):
@@ -88,126 +87,100 @@ def _print(observations: Sequence[Observation], missing: Sequence[grid.Cell]) ->
     out.print()
 
 
-@dataclass(frozen=True)
-class _TableCell:
-    """A cell of a table.
-
-    Attributes:
-        deployment, era, schedule: The run.
-        subject: The name of the subject.
-        heading: The heading of its column.
-        text: The text of the cell.
-        verdict: The verdict on the effects; None for a run that was not tried.
-    """
-
-    deployment: str
-    era: Era
-    schedule: str
-    subject: str
-    heading: str
-    text: str
-    verdict: Verdict | None
+Rows = Mapping[str, Mapping[str, Observation | None]]
+"""The runs of one table, by schedule and subject; None for a run that was not tried."""
 
 
-def _cell_of_run(seen: Observation) -> _TableCell:
-    where = seen.deployment, seen.era, seen.schedule
-    return _TableCell(*where, seen.subject, in_text(seen.subject), seen.cell, seen.verdict)
-
-
-def _cell_not_tried(cell: grid.Cell) -> _TableCell:
-    subject = cell.subject
-    scenario = cell.scenario
-    where = cell.deployment, scenario.setup.era, scenario.name
-    return _TableCell(*where, subject.name, in_text(subject.name), NOT_TRIED, None)
-
-
-def _group_cells(
+def _group_runs(
     observations: Sequence[Observation], missing: Sequence[grid.Cell]
-) -> list[list[_TableCell]]:
-    """Return the cells of each table: one deployment and one era."""
-    cells = [*map(_cell_of_run, observations), *map(_cell_not_tried, missing)]
-    keys = dict.fromkeys((each.deployment, each.era) for each in cells)
-    return [[each for each in cells if (each.deployment, each.era) == key] for key in keys]
+) -> Mapping[tuple[str, Era], Rows]:
+    """Return the rows of each table: one deployment and one era."""
+    found: dict[tuple[str, Era], dict[str, dict[str, Observation | None]]] = {}
+    for seen in observations:
+        rows = found.setdefault((seen.deployment, seen.era), {})
+        rows.setdefault(seen.schedule, {})[seen.subject] = seen
+    for cell in missing:
+        rows = found.setdefault((cell.deployment, cell.scenario.setup.era), {})
+        rows.setdefault(cell.scenario.name, {})[cell.subject.name] = None
+    return found
 
 
-def _headings_of(group: Sequence[_TableCell]) -> dict[str, str]:
-    """Return the heading of each subject, in the order of all subjects."""
+def _columns_of(rows: Rows) -> list[str]:
+    """Return the subjects of a table, in the order of all subjects."""
     order = {subject.name: place for place, subject in enumerate(all_subjects())}
-    found = {each.subject: each.heading for each in group}
-    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, 99))}
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    return sorted(names, key=lambda name: order.get(name, len(order)))
 
 
-def _rows_of(group: Sequence[_TableCell]) -> dict[str, list[_TableCell | None]]:
-    """Return the cells of each schedule, by column; None if the schedule does not apply."""
-    rows: dict[str, dict[str, _TableCell]] = {}
-    for each in group:
-        rows.setdefault(each.schedule, {})[each.subject] = each
-    columns = _headings_of(group)
-    return {slug: [row.get(column) for column in columns] for slug, row in rows.items()}
+def _title_of(deployment: str, era: Era) -> str:
+    return f"{era} client, {offered()[deployment].says}"
 
 
-def _title_of(group: Sequence[_TableCell]) -> str:
-    return f"{group[0].era} client, {offered()[group[0].deployment].says}"
+def _text_of(row: Mapping[str, Observation | None], name: str) -> str:
+    """Return a cell; it is empty if the schedule does not apply to the subject."""
+    if name not in row:
+        return ""
+    seen = row[name]
+    return NOT_TRIED if seen is None else seen.cell
 
 
-def _build_tables(group: Sequence[_TableCell], width: int) -> Iterator[Table]:
-    """Yield tables, each with as many columns as there is room for."""
-    rows = _rows_of(group)
-    headings = [*_headings_of(group).values()]
-    first = 0
-    while first < len(headings):
-        last = first
-        room = width - max(map(len, rows)) - 1
-        while last < len(headings):
-            room -= _width_of(headings, rows, last) + 1
-            if room < 0 and last > first:
-                break
-            last += 1
+def _build_tables(rows: Rows, width: int) -> Iterator[Table]:
+    """Yield tables, each with as many columns as there is room for.
+
+    A heading may be broken between words.
+    """
+    widths = {
+        name: max(
+            3, *map(len, (*in_text(name).split(), *(_text_of(row, name) for row in rows.values())))
+        )
+        for name in _columns_of(rows)
+    }
+    room = left = width - max(map(len, rows)) - 1
+    parts: list[list[str]] = [[]]
+    for name, needed in widths.items():
+        if needed + 1 > left and parts[-1]:
+            parts.append([])
+            left = room
+        parts[-1].append(name)
+        left -= needed + 1
+    for names in parts:
         table = Table(box=None, padding=(0, 1, 0, 0))
         table.add_column("audit/bill", no_wrap=True)
-        for column in range(first, last):
-            width = _width_of(headings, rows, column)
-            table.add_column(headings[column], justify="center", width=width)
+        for name in names:
+            table.add_column(in_text(name), justify="center", width=widths[name])
         for slug, row in rows.items():
-            table.add_row(slug, *map(_colour_cell, row[first:last]))
+            table.add_row(slug, *(_colour_cell(row, name) for name in names))
         yield table
-        first = last
 
 
-def _width_of(
-    headings: Sequence[str], rows: Mapping[str, Sequence[_TableCell | None]], column: int
-) -> int:
-    """Return the width of a column, whose heading may be broken between words."""
-    cells = (row[column] for row in rows.values())
-    texts = [*headings[column].split(), *(each.text for each in cells if each is not None)]
-    return max(3, *map(len, texts))
-
-
-def _colour_cell(each: _TableCell | None) -> Text:
-    if each is None:
-        return Text("")
-    return Text(each.text, COLOURS[each.verdict] if each.verdict else "")
+def _colour_cell(row: Mapping[str, Observation | None], name: str) -> Text:
+    seen = row.get(name)
+    return Text(_text_of(row, name), COLOURS[seen.verdict] if seen else "")
 
 
 def markdown(group: Sequence[Observation], missing: Sequence[grid.Cell] = ()) -> str:
-    """Write the runs of one deployment and one era as a table in Markdown.
+    """Write the runs of each deployment and era as a table in Markdown.
 
     A duplicated effect stands out in bold.
     """
-    (cells,) = _group_cells(group, missing)
-    return _write_table(cells)
+    return "\n\n".join(
+        _write_table(*where, rows) for where, rows in _group_runs(group, missing).items()
+    )
 
 
-def _write_table(group: Sequence[_TableCell]) -> str:
-    rows = ((f"`{slug}`", *map(_mark_cell, row)) for slug, row in _rows_of(group).items())
-    head = ("audit/bill", *_headings_of(group).values())
-    return f"{_title_of(group)}:\n\n{in_markdown(head, rows)}"
+def _write_table(deployment: str, era: Era, rows: Rows) -> str:
+    columns = _columns_of(rows)
+    lines = (
+        (f"`{slug}`", *(_mark_cell(row, name) for name in columns)) for slug, row in rows.items()
+    )
+    table = in_markdown(("audit/bill", *map(in_text, columns)), lines)
+    return f"{_title_of(deployment, era)}:\n\n{table}"
 
 
-def _mark_cell(each: _TableCell | None) -> str:
-    if each is None:
-        return ""
-    return f"**{each.text}**" if each.verdict == "duplicated" else each.text
+def _mark_cell(row: Mapping[str, Observation | None], name: str) -> str:
+    text = _text_of(row, name)
+    seen = row.get(name)
+    return f"**{text}**" if seen and seen.verdict == "duplicated" else text
 
 
 def _describe_left_out(missing: Sequence[grid.Cell]) -> list[str]:

@@ -27,13 +27,6 @@ FOLDER = Path(__file__).parents[1]
 REQUIREMENTS = FOLDER / "requirements.toml"
 ROOT = FOLDER.parents[1]
 RESULTS = ROOT / "docs" / "data" / "suite-score.json"
-PAGES = (
-    ROOT / "docs" / "results" / "SUITE.md",
-    ROOT / "docs" / "results" / "findings" / "official-suite.md",
-    FOLDER / "scenarios" / "ISSUE.md",
-)
-"""The documents with the score."""
-
 SPECIFICATION = "https://modelcontextprotocol.io/specification/2026-07-28/"
 
 SCENARIOS = FOLDER / "scenarios" / "input-required-result-conduct.ts"
