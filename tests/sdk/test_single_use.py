@@ -175,18 +175,24 @@ async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effec
     assert effects == ["between the answers"]
 
 
-@pytest.mark.parametrize("too_long", [False, True])
-@pytest.mark.parametrize("what", ["answer", "state", "response"])
+ENVELOPE = json.dumps([None, {"who": {"action": "accept", "content": {"name": ""}}}])
+LONGEST = {
+    "answer": round_state.MAX_STATE_BYTES - len(ENVELOPE),
+    "state": round_state.MAX_STATE_BYTES - len('""'),
+    "response": outcomes.MAX_RESPONSE_BYTES - len(outcomes.write_response(result(""))),
+}
+REFUSALS = {
+    "answer": (types.INVALID_PARAMS, "invalid_answer"),
+    "state": (types.INTERNAL_ERROR, "too_long"),
+    "response": (types.INTERNAL_ERROR, "result_too_long"),
+}
+
+
+@pytest.mark.parametrize("what", LONGEST)
 async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_again(
-    what: str, too_long: bool, store: Store
+    what: str, store: Store
 ) -> None:
-    envelope = {
-        "answer": json.dumps([None, {"who": {"action": "accept", "content": {"name": ""}}}]),
-        "state": '""',
-        "response": outcomes.write_response(result("")),
-    }
-    bound = outcomes.MAX_RESPONSE_BYTES if what == "response" else round_state.MAX_STATE_BYTES
-    text = "x" * (bound - len(envelope[what]) + too_long)
+    text = "x" * LONGEST[what]
     effects: list[str] = []
 
     async def tool(ctx: Context, params: Params) -> Response:
@@ -197,25 +203,25 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
             return ask(who("next")).model_copy(update={"request_state": text})
         return result(text if what == "response" else "")
 
+    def answer() -> types.InputResponses:
+        return named(text) if what == "answer" else ADA
+
     handler = guarded(tool, store)
     asked = await deliver(handler)
-    answer = named(text) if what == "answer" else ADA
-    if not too_long or what == "response":
-        first = await deliver(handler, asked, answer)
-        assert too_long or await deliver(handler, asked, answer) == first
-        if isinstance(first, types.InputRequiredResult):  # the state fits into a token
-            state = json.dumps({"state": first.request_state, "bound to": "x" * 500})
-            assert len(make_codec([new_key()], sealed=False).seal(state.encode())) < MAX_TOKEN_BYTES
-    refusals = {
-        "answer": (types.INVALID_PARAMS, "invalid_answer"),
-        "state": (types.INTERNAL_ERROR, "too_long"),
-        "response": (types.INTERNAL_ERROR, "result_too_long"),
-    }
-    for _ in range(2 * too_long):
-        assert await refused(handler, asked, answer) == refusals[what]
-    if too_long and what == "answer":
-        assert await deliver(handler, asked, ADA) == result("")  # a second answer is allowed
-    assert effects == ["done"]
+    longest = await deliver(handler, asked, answer())
+    assert await deliver(handler, asked, answer()) == longest
+    if isinstance(longest, types.InputRequiredResult):  # the state fits into a token
+        state = json.dumps({"state": longest.request_state, "bound to": "x" * 500})
+        assert len(make_codec([new_key()], sealed=False).seal(state.encode())) < MAX_TOKEN_BYTES
+    text += "x"
+    asked = await deliver(handler)
+    if what == "response":
+        await deliver(handler, asked, ADA)
+    for _ in range(2):
+        assert await refused(handler, asked, answer()) == REFUSALS[what]
+    if what == "answer":
+        await deliver(handler, asked, ADA)  # a second answer is allowed
+    assert effects == ["done"] * 2
 
 
 @pytest.mark.parametrize(
