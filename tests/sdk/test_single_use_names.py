@@ -13,7 +13,6 @@ from mrtr_options.sdk.call_key import (
     CALL_KEY,
     CallName,
     CallNaming,
-    as_repeat,
     naming_calls,
     new_call_key,
 )
@@ -25,7 +24,6 @@ from tests.sdk.fakes import (
     Params,
     modern,
     of_session,
-    result,
 )
 
 REFERENCE = CallNaming("reference")
@@ -165,15 +163,3 @@ def test_a_server_that_does_not_know_its_callers_is_refused_when_it_is_built() -
     sdk.build_server("bank", named, settings=sdk.Settings(authenticated=True))
     with pytest.raises(ValueError, match="its arguments are: guest, party"):
         lowlevel(tool_named_by(CallNaming("ref", call_is_secret=True)))
-
-
-def test_a_repeat_says_so_and_since_when() -> None:
-    first = result("done").model_copy(update={"meta": {"theirs": 1}})
-    again = as_repeat(first, 1_000_000_000.5)
-    since = {"since": "2001-09-09T01:46:40.500+00:00"}
-    assert again.meta == {"theirs": 1, "mrtr-options/repeat": since}
-    assert again.content == first.content
-    told = as_repeat(first, 1_000_000_000.5, "This was done at {since}.")
-    assert isinstance(told.content[0], types.TextContent)
-    assert told.content[0].text == "This was done at 2001-09-09T01:46:40.500+00:00."
-    assert told.content[1:] == first.content
