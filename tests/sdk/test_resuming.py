@@ -83,6 +83,10 @@ async def _page_after_page() -> types.ListToolsResult:
     return types.ListToolsResult(tools=[], next_cursor="next")
 
 
+async def _without_it() -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[])
+
+
 async def _nothing_of_the_protocol() -> types.ListToolsResult:
     return types.ListToolsResult.model_construct(tools=7)
 
@@ -146,6 +150,7 @@ CASES = {
     "one that does not destroy": Case(_hints(destructive_hint=False), {}, MAY, 1, 1, ()),
     "one of which nothing is known": Case(_hints(title="Tool"), {}, MAY, 1, 1, ()),
     "a tool listed for ever": Case({"lost": {1}, "lists": _for_ever}, {}, MAY, 1, 0, ()),
+    "a list without it": Case({"lost": {1}, "lists": _without_it}, {}, MAY, 1, 0, ()),
     "a list without end": Case({"lost": {1}, "lists": _page_after_page}, {}, MAY, 1, 0, ()),
     "a list that is none": Case(
         {"lost": {1}, "lists": _nothing_of_the_protocol}, {}, MAY, 1, 0, ()
