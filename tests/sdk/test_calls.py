@@ -21,6 +21,7 @@ from mcp.server.auth.provider import AccessToken
 from pydantic import Field
 
 from mrtr_options import sdk
+from mrtr_options.demo.own_tool import default as own_tool
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk import waiting as waits
 from mrtr_options.sdk.protection import ANSWER_BY
@@ -319,6 +320,16 @@ async def test_who_registers_anew_in_a_call_is_asked_the_open_question(tmp_path:
         assert again.input_requests == asked.input_requests
         assert "p-1" in text_of(await one_round(server, await one_round(server, again)))
     assert len(bank.paid) == 1
+
+
+async def test_what_new_writes_knows_who_started_its_process(tmp_path: Path) -> None:
+    settings = sdk.Settings(keys=[KEY], principal=own_tool.caller_of)
+    with own_tool.instance(tmp_path, settings) as server:  # no HTTP, as over stdio
+        async with Client(server, mode=MODES["modern"], elicitation_callback=User()) as client:
+            wanted = {"item": "a thing", "reference": "r-1"}
+            call = client.session.call_tool
+            asked = await call(own_tool.TOOL, wanted, allow_input_required=True)
+    assert isinstance(asked, types.InputRequiredResult)
 
 
 # --- what cannot work is refused when it is written -----------------------------------------------
