@@ -6,10 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal, cast
 
-import anyio
 import mcp_types as types
 import pytest
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.client.session import ClientRequestContext
 from mcp.server import Server
 from pydantic import BaseModel, Field, create_model
@@ -227,13 +226,3 @@ async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> 
     async with modern(server) as client:
         with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
             await one_round(client, request_state='{"hour": 3}')
-
-
-def test_a_server_serves_on_one_event_loop_after_another() -> None:
-    server = sdk.build_server("restaurant", tool(), settings=sdk.Settings())
-
-    async def listed() -> str:
-        async with Client(server) as client:
-            return (await client.list_tools()).tools[0].name
-
-    assert [anyio.run(listed, backend=each) for each in ("asyncio", "trio")] == ["book_table"] * 2

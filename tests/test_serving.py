@@ -27,9 +27,9 @@ from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
-from tests.bounds import KEY, SECONDS
+from tests.bounds import SECONDS
 from tests.sdk.fakes import until
-from tests.sending import connected, text_of, user
+from tests.sending import text_of, user
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -104,18 +104,6 @@ async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told
             said = server.end(signal.SIGTERM).splitlines()
     assert effects_in(ledger) == effects * 2
     assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == logged
-
-
-async def test_a_server_configured_by_its_environment_warns_of_nothing_and_ends_at_ctrl_c(
-    tmp_path: Path,
-) -> None:
-    ledger = tmp_path / "ledger"
-    with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
-        async with connected(server.url) as client:
-            await client.list_tools()  # the server is up, and handles its own end
-        assert server.said == ""
-        assert server.end(signal.SIGINT) == ""
-    assert ledger.exists()
 
 
 @pytest.mark.parametrize(

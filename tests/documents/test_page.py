@@ -10,7 +10,6 @@ import pytest
 
 from documents import explored
 from documents.choosing import choices
-from documents.page import costs
 from documents.page.differences import ARGUING
 from documents.page.document import document
 from documents.page.html import page
@@ -26,6 +25,7 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.svg import is_drawn
+from scoreboard.cost import report
 from tests.browser import Tab
 from tests.commands import printed
 from tests.documents.conftest import KEPT
@@ -49,30 +49,16 @@ def test_a_story_is_the_run_that_play_makes(
     kept: dict[str, Any], policy: Policy, faults: str
 ) -> None:
     history = anyio.run(run, subject_named("F"), calling(policy=policy).under(parse(faults)))
-    story = story_of(kept, faults, policy)
+    (row,) = (row for row in kept["worlds"] if (row["subject"], row["policy"]) == ("F", policy))
+    _, steps, _, _, audits, bills, _, anomalies = stories_of(kept, row)[faults]
     effects = observe(history).effects
-    assert story["audits"] == effects["audit"]
-    assert story["bills"] == effects["bill"]
-    assert story["anomalies"] == anomalies_in(history)
+    assert audits == effects["audit"]
+    assert bills == effects["bill"]
+    assert {kept["anomalies"][number]["name"] for number in anomalies} == anomalies_in(history)
     drawn = [row for row in rows_of(history) if is_drawn(row)]
-    shown = [step for step in story["steps"] if "svg" in step and "skipped" not in step]
+    shown = [step for step in steps if "svg" in step and "skipped" not in step]
     said = [step["says"] for step in shown if "kept" not in step["svg"]]
     assert said == [row.label or row.text for row in drawn]
-
-
-def story_of(
-    told: Mapping[str, Any], faults: str, policy: Policy = "resends", subject: str = "F"
-) -> dict[str, Any]:
-    (row,) = (row for row in told["worlds"] if (row["policy"], row["subject"]) == (policy, subject))
-    names = [*told["names"]]
-    added = [names[number] if number >= 0 else "" for number in row["added"]]
-    _, steps, _, _, audits, bills, _, shown = told["stories"][row["stories"][added.index(faults)]]
-    return {
-        "steps": [told["steps"][number] for number in steps],
-        "audits": audits,
-        "bills": bills,
-        "anomalies": {told["anomalies"][number]["name"] for number in shown},
-    }
 
 
 def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
@@ -157,7 +143,7 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: dict[str, Any]) -> None:
-    assert page(kept, costs.read()) == KEPT.read_text(encoding="utf-8"), STALE
+    assert page(kept, report.read()) == KEPT.read_text(encoding="utf-8"), STALE
     assert without_runs(kept) == without_runs(json.loads(json.dumps(document([])))), STALE
     rows = {(row["subject"], row["policy"]): row for row in kept["worlds"]}
     assert len(rows) == len(kept["worlds"])
@@ -168,24 +154,24 @@ def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: dict[str, Any]
 
 @pytest.mark.evidence("runs of the page that is kept")
 def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: dict[str, Any]) -> None:
-    now = document(tell(worlds_of(explored.read())), choices(), play_redeploys())
+    made = document(tell(worlds_of(explored.read())), choices(), play_redeploys())
+    now = json.loads(json.dumps(made))
     assert now["tables"]["redeploys"] == kept["tables"]["redeploys"], STALE
-    assert json.loads(json.dumps(now["chooser"])) == kept["chooser"], STALE
+    assert now["chooser"] == kept["chooser"], STALE
     for row, other in zip(now["worlds"], kept["worlds"], strict=True):
         # The threads of an engine take turns, so its runs differ.
         if subject_named(row["subject"]).option.extra is None:
             assert stories_of(now, row) == stories_of(kept, other), f"{row['subject']}: {STALE}"
 
 
-def stories_of(data: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
+def stories_of(data: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return every run of a world in full, by its faults."""
     names: list[str] = [*data["names"]]
     sets: list[str] = []
-    found: dict[str, str] = {}
+    found: dict[str, list[Any]] = {}
     for before, added, number in zip(row["before"], row["added"], row["stories"], strict=True):
         sets.append(f"{sets[before]} {names[added]}".strip() if before >= 0 else "")
         if number >= 0:
             heads, steps, *rest = data["stories"][number]
-            said = [data["heads"][heads], [data["steps"][step] for step in steps], *rest]
-            found[sets[-1]] = json.dumps(said)
+            found[sets[-1]] = [data["heads"][heads], [data["steps"][step] for step in steps], *rest]
     return found

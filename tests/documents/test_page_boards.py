@@ -36,13 +36,6 @@ def test_the_page_has_a_cell_for_each_of_a_row(seen: Tab) -> None:
         assert ids == [f"{row.id}/{column}" for row in own for column in rounds.HEADS[board]]
 
 
-def test_an_unknown_cell_is_said_to_be_unknown(seen: Tab) -> None:
-    show(seen, "cell=servers/cobol/must")
-    (said,) = seen.texts(".unexplored")
-    assert "servers/cobol/must" in said
-    assert seen.texts("#run") == []
-
-
 def test_every_link_of_a_client_leads_to_a_run(seen: Tab) -> None:
     seen.show("view=clients")
     links = seen.run(

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from documents import explored
-from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.explore import never
 from mrtr_options.review.explore.never import EXTRAS, never_in, searches
-from mrtr_options.tool.weather import Destination
 
 
 def row_of(subject: str, policy: str) -> dict[str, Any]:
@@ -36,17 +34,6 @@ def test_nothing_is_never_where_the_model_or_the_runs_are_of_something_else(
     row = row_of("F+guard", "resends")
     assert never_in(row)
     assert never_in({**row, **change}) == []
-
-
-@pytest.mark.parametrize("destination", ["ignores keys", "honours keys"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_guard_with_a_key_never_charges_twice_as_call_key_says(
-    policy: Policy, destination: Destination
-) -> None:
-    row = row_of("J+guard+call-key", policy)
-    none: dict[str, list[str]] = {}  # CALL_KEY has the runs
-    there = row | {"destination": destination, "witnesses": none}
-    assert "charged twice" in never_in(there)
 
 
 def test_anomaly_that_a_run_shows_is_not_never() -> None:
