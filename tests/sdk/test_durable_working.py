@@ -1,6 +1,5 @@
 """Tests of option L at work: the responses to its client, the names of calls, and refusals."""
 
-import math
 from typing import Any
 
 import anyio
@@ -10,7 +9,7 @@ from mcp import MCPError
 
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
-from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
+from tests.sdk.durable_calls import Ctx, asked_by, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, no, result, who
 from tests.sending import text_of
 
@@ -78,17 +77,3 @@ async def test_no_response_by_default_has_a_state_and_no_question_where_a_form_c
         assert isinstance(alone, types.InputRequiredResult)
         assert alone.input_requests is None
         assert alone.request_state
-
-
-@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
-async def test_a_number_that_json_cannot_carry_is_refused_before_the_call_begins(
-    sqlite: str, number: float
-) -> None:
-    world = World()
-    async with served(sqlite, world) as send:
-        odd = {"x": [{"y": number}]}
-        assert await refused(send, arguments=odd) == "number_out_of_range"
-        answer = types.ElicitResult.model_construct(action="accept", content={"name": number})
-        first = await send()
-        assert await refused(send, {"one": answer}, first) == "number_out_of_range"
-    assert world.kinds() == ["first"]

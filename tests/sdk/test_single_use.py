@@ -1,4 +1,4 @@
-"""Tests of the single-use guard by examples; `test_single_use_machine` compares it with a model."""
+"""Tests of the single-use guard by examples; `test_any_tool` and `test_single_use_store` draw."""
 
 import json
 import math
@@ -151,6 +151,43 @@ async def test_a_round_that_did_nothing_may_be_answered_again(store: Store) -> N
         assert await refused(caller, asked, ADA) == (types.INVALID_PARAMS, reason)
     assert await deliver(caller, asked, BOB) == result("Bob, asked 1 times")
     assert await refused(caller, asked) == SPENT
+
+
+async def test_a_delivery_tries_a_failed_round_as_often_as_its_author_says(store: Store) -> None:
+    failures = 3 * [OSError("the printer is on fire")]
+
+    async def fail() -> None:
+        if failures:
+            raise failures.pop()
+
+    tool = Tool(half_way=fail)
+    caller = single_use(store, attempts=3)(tool)
+    asked = await deliver(caller)
+    assert await refused(caller, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"] * 3
+    assert await deliver(caller, asked, ADA) == result("Ada, asked 1 times")
+
+
+async def test_a_round_that_takes_longer_than_it_may_is_indeterminate(store: Store) -> None:
+    caller = single_use(store, round_seconds=0.3)(Tool(half_way=anyio.sleep_forever))
+    asked = await deliver(caller)
+    with anyio.fail_after(SECONDS):
+        for _ in range(2):
+            assert await refused(caller, asked, ADA) == INDETERMINATE
+
+
+async def test_a_round_that_has_begun_is_recorded_when_its_client_has_left(store: Store) -> None:
+    left = anyio.Event()
+    tool = Tool(half_way=left.wait)
+    caller = guarded(tool, store)
+    asked = await deliver(caller)
+    async with anyio.create_task_group() as client:
+        client.start_soon(deliver, caller, asked, ADA)
+        await until(lambda: tool.effects == ["Ada"])
+        client.cancel_scope.cancel()
+        left.set()
+    assert await deliver(caller, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
 
 
 async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effect(

@@ -80,6 +80,29 @@ async def test_a_named_call_is_known_after_a_clock_was_ahead_for_a_while(path: P
     assert tool.effects == ["Ada"]
 
 
+class Died(BaseException):
+    """The death of a process."""
+
+
+async def test_the_question_of_a_round_whose_process_died_is_asked_again(path: Path) -> None:
+    now = 2e9
+    deaths = [Died()]
+
+    async def die() -> None:
+        if deaths:
+            raise deaths.pop()
+
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        guard = single_use(store, call="x", call_is_secret=True, attempts=2, wait_seconds=0)
+        handler = guard(Tool(half_way=die))
+        with pytest.raises(Died):
+            await deliver(handler, await deliver(handler), ADA)
+        assert await refused(handler) == (types.REQUEST_TIMEOUT, "still_at_work")
+        now += 61
+        again = await deliver(handler)
+        assert await deliver(handler, again, named("Bob")) == result("Bob, asked 1 times")
+
+
 async def test_a_name_is_not_free_while_its_round_is_at_work(path: Path) -> None:
     now = 2e9
     with closing(SqliteStore(path, clock=lambda: now)) as store:

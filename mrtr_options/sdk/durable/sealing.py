@@ -137,15 +137,6 @@ class Seal:
             raise Unreadable(f"what is kept at {place!r} cannot be read: {error!r}") from error
 
 
-def has_json(value: object) -> bool:
-    """Return whether JSON can hold a value of its kinds: it has no infinite number or NaN."""
-    try:
-        json.dumps(value, allow_nan=False, default=str)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def length(message: object) -> int:
     """Return how many bytes a message takes as JSON, unsealed."""
     return len(Seal(None).write(message, ""))

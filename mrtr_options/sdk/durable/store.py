@@ -64,7 +64,7 @@ from mrtr_options.sdk.durable.events import (
 )
 from mrtr_options.sdk.durable.position import Position, handle_after
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, has_json, length
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, length
 from mrtr_options.sdk.effects import effects_here
 from mrtr_options.sdk.handler import (
     CallParams,
@@ -364,8 +364,6 @@ class DurableStore:
         if position.number >= 0:
             found = await self.engine.visit(position.handle, position.number, answers)
         else:
-            if not has_json(params.arguments):
-                raise refusal(Reason.NUMBER_OUT_OF_RANGE)
             call = CallParams(
                 params.name, None if params.arguments is None else {**params.arguments}
             )
@@ -430,8 +428,6 @@ class DurableStore:
             key: each for key, each in (params.input_responses or {}).items() if key != GO_ON
         }
         if responses:
-            if not all(has_json(each.model_dump()) for each in responses.values()):
-                raise refusal(Reason.NUMBER_OUT_OF_RANGE)
             answers = Answers(responses, self.caller(ctx), position.asked)
             said = Seal(None).write(answers, position.handle)
             if len(said) > MAX_BYTES:
