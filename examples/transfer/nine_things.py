@@ -97,6 +97,12 @@ def process(folder: Path, fee: int = 1) -> Generator[str]:
 # --- the user, and what they do ------------------------------------------------------------------
 
 
+Row = tuple[str, int, str]
+"""A scene, the number of transfers after it, and the text that the user was told."""
+
+AGAIN = "... and the user calls again"
+
+
 @dataclass
 class User:
     """A user with a phone.
@@ -175,6 +181,11 @@ class Setup:
         arguments = arguments_of(user) | otherwise
         return await call_as_client(policy, lambda: self.connect(user, way), TOOL, arguments)
 
+    async def row(self, what: str, user: User, *how: Any, **call: Any) -> Row:
+        """Make a call; return what is done, the transfers after it, and what its user is told."""
+        said = await self.call(user, *how, **call)
+        return what, self.transfers(user), said
+
     def connect(self, user: User, way: Losing | None = None) -> Client:
         """Return a client of this user."""
         (token,) = (token for token, name in TOKENS.items() if name == user.name)
@@ -192,43 +203,35 @@ def arguments_of(user: User) -> dict[str, Any]:
     return {"from": account, "to": "C-1", "amount": 100, "reference": user.reference}
 
 
-Row = tuple[str, int, str]
-"""A scene, the number of transfers after it, and the text that the user was told."""
-
-
 # --- the nine things -----------------------------------------------------------------------------
 
 
 async def lost_result(setup: Setup, policy: Policy) -> list[Row]:
     """Lose the response with the result."""
     user = setup.user()
-    said = await setup.call(user, policy, LAST)
-    rows = [(f"the result is lost, the client {policy}", setup.transfers(user), said)]
-    if policy == "stops":
-        again = await setup.call(user)
-        rows.append(("... and the user calls again", setup.transfers(user), again))
-    return rows
+    rows = [await setup.row(f"the result is lost, the client {policy}", user, policy, LAST)]
+    return rows if policy != "stops" else [*rows, await setup.row(AGAIN, user)]
 
 
 async def same_reference(setup: Setup) -> list[Row]:
     """Call twice on purpose, with one reference and then with another."""
-    first = setup.user()
-    second = setup.user()
+    first, second = setup.user(), setup.user()
     await setup.call(first)
-    said = await setup.call(first)
-    rows = [("the same reference again, on purpose", setup.transfers(first), said)]
-    said = await setup.call(second)
-    rows.append(("another reference", setup.transfers(first, second), said))
-    said = await setup.call(second, amount=200)
-    return [*rows, ("... and that one with another amount", setup.transfers(first, second), said)]
+    rows = [await setup.row("the same reference again, on purpose", first)]
+    what, transfers, said = await setup.row("another reference", second)
+    rows.append((what, transfers + setup.transfers(first), said))
+    what, transfers, said = await setup.row(
+        "... and that one with another amount", second, amount=200
+    )
+    return [*rows, (what, transfers + setup.transfers(first), said)]
 
 
 async def other_words(setup: Setup) -> list[Row]:
     """Call again as a model does that words its arguments anew."""
     user = setup.user()
     await setup.call(user)
-    said = await setup.call(user, note="the rent for May", amount="100")
-    return [("the same call in other words", setup.transfers(user), said)]
+    what = "the same call in other words"
+    return [await setup.row(what, user, note="the rent for May", amount="100")]
 
 
 async def early_answer(setup: Setup) -> list[Row]:
@@ -248,37 +251,29 @@ async def early_answer(setup: Setup) -> list[Row]:
 
 async def codes(setup: Setup) -> list[Row]:
     """Mistype the code twice, and then three times."""
-    user = setup.user(wrong=2)
-    said = await setup.call(user)
-    rows = [("two wrong codes, then the right one", setup.transfers(user), said)]
-    user = setup.user(wrong=3)
-    said = await setup.call(user)
-    return [*rows, ("three wrong codes, then the right one", setup.transfers(user), said)]
+    return [
+        await setup.row(f"{words} wrong codes, then the right one", setup.user(wrong=wrong))
+        for words, wrong in (("two", 2), ("three", 3))
+    ]
 
 
 async def declined_receipt(setup: Setup) -> list[Row]:
     """Decline what is asked after the transfer, and call again."""
     user = setup.user(takes_receipt=False)
-    said = await setup.call(user)
-    rows = [("the receipt is declined", setup.transfers(user), said)]
-    said = await setup.call(user)
-    return [*rows, ("... and the user calls again", setup.transfers(user), said)]
+    return [await setup.row("the receipt is declined", user), await setup.row(AGAIN, user)]
 
 
 async def timed_out(setup: Setup) -> list[Row]:
     """Let the bank say that it took too long, after it has paid."""
-    user = setup.user()
     (setup.folder / TIMES_OUT).touch()
-    said = await setup.call(user)
-    return [("the bank pays, and then times out", setup.transfers(user), said)]
+    return [await setup.row("the bank pays, and then times out", setup.user())]
 
 
 async def changed_fee(setup: Setup) -> list[Row]:
     """Deploy a version with another fee while the question for consent is open."""
     user = setup.user()
-    old = setup.urls[0]
     with process(setup.folder, fee=3) as new:
-        said = await setup.call(user, turns=chain([old], repeat(new)))
+        said = await setup.call(user, turns=chain([setup.urls[0]], repeat(new)))
     what = f"a new fee while the consent is open; asked for: {user.consents_to()}"
     return [(what, setup.transfers(user), said)]
 
@@ -286,11 +281,9 @@ async def changed_fee(setup: Setup) -> list[Row]:
 async def repeat_after_decline(setup: Setup) -> list[Row]:
     """Decline, and call again with the same reference."""
     user = setup.user(agrees=False)
-    said = await setup.call(user)
-    rows = [("the user declines", setup.transfers(user), said)]
+    rows = [await setup.row("the user declines", user)]
     user.agrees = True
-    said = await setup.call(user)
-    return [*rows, ("... and calls again", setup.transfers(user), said)]
+    return [*rows, await setup.row("... and calls again", user)]
 
 
 async def another_caller(setup: Setup) -> list[Row]:
@@ -305,17 +298,17 @@ async def another_caller(setup: Setup) -> list[Row]:
 async def killed(setup: Setup, policy: Policy) -> list[Row]:
     """Kill a process right after the transfer."""
     user = setup.user()
+
+    async def row(what: str, **call: Any) -> Row:
+        said = await setup.call(user, **call)
+        return f"{what}; questions asked: {len(user.asked)}", setup.transfers(user), said
+
     with process(setup.folder) as dying:
         (setup.folder / DIES).touch()
         turns = chain([dying] * PAYS, repeat(setup.urls[1]))
-        said = await setup.call(user, policy, turns=turns)
-    what = f"a process is killed after the transfer, the client {policy}"
-    rows = [(f"{what}; questions asked: {len(user.asked)}", setup.transfers(user), said)]
-    if policy == "stops":
-        again = await setup.call(user)
-        what = f"... and the user calls again; questions asked: {len(user.asked)}"
-        rows.append((what, setup.transfers(user), again))
-    return rows
+        what = f"a process is killed after the transfer, the client {policy}"
+        rows = [await row(what, policy=policy, turns=turns)]
+    return rows if policy != "stops" else [*rows, await row(AGAIN)]
 
 
 # --- rounds by hand ------------------------------------------------------------------------------

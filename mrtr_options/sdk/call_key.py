@@ -137,7 +137,8 @@ class CallName:
 
     def other_arguments(self, became: str | None = None) -> MCPError:
         """Return the refusal of a request whose name came with other arguments before."""
-        return other_arguments(self.source, became)
+        known = f"This {self.source} was used with other arguments before. {_BECAME[became]}"
+        return refusal(Reason.CALL_REUSED, f"{known} Nothing was done now.")
 
 
 @dataclass(frozen=True)
@@ -436,22 +437,6 @@ def check_note(user: str, note: str | None) -> None:
     """
     if note is not None and not 0 < len(note) <= MAX_NOTE_CHARS:
         raise ValueError(f"{user} takes a repeat_note of 1 to {MAX_NOTE_CHARS} characters")
-
-
-def other_arguments(source: str = "call key", became: str | None = None) -> MCPError:
-    """Return the refusal of a name that came with other arguments before.
-
-    Args:
-        source: What named the call.
-        became: What became of the call that has the name; a key of `_BECAME`.
-    """
-    known = f"This {source} was used with other arguments before. {_BECAME[became]}"
-    return refusal(Reason.CALL_REUSED, f"{known} Nothing was done now.")
-
-
-def too_old() -> MCPError:
-    """Return the refusal of a key that was made too long ago, or too far in the future."""
-    return refusal(Reason.CALL_KEY_EXPIRED)
 
 
 def _digest(*parts: object) -> str:

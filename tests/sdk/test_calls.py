@@ -424,6 +424,23 @@ def test_it_says_at_the_start_where_two_instances_would_differ(
     assert "PostgresStore" in in_file
 
 
+async def test_one_account_that_fills_the_store_is_told_to_who_runs_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = MCPServer("shop")
+    store = sdk.SqliteStore(tmp_path / "calls", max_rounds_per_caller=2)
+    calls = sdk.Calls(store, keys=[KEY], caller=lambda ctx: "host")
+
+    @calls.tool(server, name_by="reference")
+    async def refund(call: sdk.Call, reference: str) -> str:
+        return "done"
+
+    said = [await told(server, User(), reference=f"r-{number}") for number in range(3)]
+    assert said[:2] == ["done", "done"]
+    assert "tell who runs the server" in said[2]
+    assert "max_rounds_per_caller" in caplog.text
+
+
 async def test_a_guard_that_does_nothing_for_a_tool_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

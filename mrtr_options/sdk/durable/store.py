@@ -47,7 +47,6 @@ from mrtr_options.sdk.call_key import (
     as_repeat,
     error_as_repeat,
     naming_calls,
-    too_old,
 )
 from mrtr_options.sdk.capabilities import declares_forms, is_modern, kinds
 from mrtr_options.sdk.durable.context import DeskT, DurableContext, Running
@@ -332,7 +331,7 @@ class DurableStore:
         if named is not None and named.made is not None:
             age = (self.clock() - named.made) / self._key_seconds
             if not -_AHEAD <= age <= 1 - _AHEAD:
-                raise too_old()
+                raise refusal(Reason.CALL_KEY_EXPIRED)
 
     def _tell_to_wait(
         self, ctx: ServerRequestContext[Any, Any], position: Position

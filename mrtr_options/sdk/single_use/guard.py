@@ -87,7 +87,6 @@ from mrtr_options.sdk.call_key import (
     digest_of,
     error_with_note,
     naming_calls,
-    too_old,
     with_note,
 )
 from mrtr_options.sdk.current_request import caller_of
@@ -366,7 +365,7 @@ class _Guard:
         except Unanswered as call:
             return await self.ask_afresh(claim, call.question)
         except Forgotten:
-            raise (state_expired() if name is None else too_old()) from None
+            raise (state_expired() if name is None else refusal(Reason.CALL_KEY_EXPIRED)) from None
         except Spent as error:
             if name is None:
                 raise refusal(Reason.ANSWERED_DIFFERENTLY) from None
