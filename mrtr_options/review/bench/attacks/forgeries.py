@@ -14,6 +14,7 @@ import pickle
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -115,12 +116,12 @@ def forge(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         change_readable,
         unsigned_tokens,
         damage_signatures,
-        splice,
+        partial(splice, others=others),
         damage,
         guess_neighbours,
         flip_bits,
     ):
-        for name, forged in attack(state, others):
+        for name, forged in attack(state):
             if spelling(forged) not in given or (attack is guess_neighbours and forged != state):
                 found.setdefault(forged, name)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -74,7 +74,7 @@ def _with_signature(forged: str, quoted: str) -> Iterator[str]:
                     yield join(text, signature)
 
 
-def unsigned_tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def unsigned_tokens(state: str) -> Iterator[tuple[str, str]]:
     """Yield JSON web tokens that say they are not signed."""
     pieces = state.split(".")
     if len(pieces) != 3:
@@ -87,7 +87,7 @@ def unsigned_tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, st
         return
     payloads = [pieces[1]]
     for change in ("made larger", "written for"):
-        for name, forged in change_readable(state, others):
+        for name, forged in change_readable(state):
             if change in name and forged.count(".") == 2:
                 payloads.append(forged.split(".")[1])
     for algorithm in ("none", "None"):
@@ -98,11 +98,9 @@ def unsigned_tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, st
             yield f"alg {algorithm}, the signature kept", f"{first}.{payload}.{pieces[2]}"
 
 
-def damage_signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def damage_signatures(state: str) -> Iterator[tuple[str, str]]:
     """Leave the signature off, empty it, cut it short or move it; also beside a changed payload."""
-    changed = [forged for name, forged in change_readable(state, others) if "written for" in name][
-        :2
-    ]
+    changed = [forged for name, forged in change_readable(state) if "written for" in name][:2]
     for separator in SEPARATORS:
         for text, what in ((state, ""), *((forged, ", the payload changed") for forged in changed)):
             pieces = text.split(separator)
@@ -119,10 +117,10 @@ def damage_signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, 
             yield f"a segment added{what}", separator.join([*pieces, pieces[0][:8] or "x"])
 
 
-def sign_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def sign_again(state: str) -> Iterator[tuple[str, str]]:
     """Sign a changed state without a key, or with a key that everybody knows."""
     for text, length, join in _signed(state):
-        for name, changed in islice(change_readable(text, others), 2):
+        for name, changed in islice(change_readable(text), 2):
             # As it is written, and the first part that it decodes to.
             for part in parts(changed)[:2]:
                 for how, signature in _signatures_of(part.data, length):
@@ -136,7 +134,7 @@ MAX_MESSAGES = 4
 """The most parts of a state that are tried as the signed text."""
 
 
-def sign_other_heads(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def sign_other_heads(state: str) -> Iterator[tuple[str, str]]:
     """Change a field that says how a state is protected, such as a key's name, and sign it anew.
 
     The signature is made with an empty key, with a key that everybody knows, or left empty: a

@@ -32,7 +32,7 @@ SWAPS = (
 """Words that mean something in a state, and what a forger would put there."""
 
 
-def change_readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def change_readable(state: str) -> Iterator[tuple[str, str]]:
     """Change the readable parts of a state, and write them back."""
     for part in parts(state):
         for old, new in SWAPS:
@@ -133,7 +133,7 @@ def _mixed(pieces: list[str], theirs: list[str]) -> Iterator[tuple[str, list[str
             yield f"another state from segment {cut + 1} on", mixed
 
 
-def damage(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def damage(state: str) -> Iterator[tuple[str, str]]:
     """Cut a state short, or change one character, never the last one."""
     yield "cut short by 8", state[:-8]
     yield "its first half", state[: len(state) // 2]
@@ -144,7 +144,7 @@ def damage(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield f"character {place} changed", state[:place] + letter + state[place + 1 :]
 
 
-def flip_bits(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def flip_bits(state: str) -> Iterator[tuple[str, str]]:
     """Turn one place into another by flipping bits, wherever its name may be in hidden bytes.
 
     A state that is hidden and not signed can be changed by anyone who knows its content.
@@ -163,7 +163,7 @@ def flip_bits(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
             )
 
 
-def guess_neighbours(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def guess_neighbours(state: str) -> Iterator[tuple[str, str]]:
     """Yield the neighbours of a state that ends in a number."""
     found = re.search(r"\d{1,9}$", state)
     if found is not None and len(state) < 40:
