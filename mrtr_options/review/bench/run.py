@@ -14,7 +14,7 @@ from mrtr_options.review.bench.client.driver import Driver
 from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.deployments import HANG_SECONDS, Deployment, scratch
 from mrtr_options.review.bench.deployments.memory import Memory
-from mrtr_options.review.bench.history import Attempt, Event, History
+from mrtr_options.review.bench.history import Attempt, History
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import DURABLE
@@ -32,7 +32,6 @@ async def run(
     *,
     user: Answerer | None = None,
     client: Callable[[Player], Awaitable[None]] | None = None,
-    on_event: Callable[[Event], None] | None = None,
 ) -> History:
     """Make one run.
 
@@ -42,7 +41,6 @@ async def run(
         where: The deployment, which starts fresh instances for the run.
         user: Answers the questions of whole calls; None to answer as the scenario says.
         client: Makes the call in place of the script and of the default client.
-        on_event: Called with each event as it happens.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -51,8 +49,6 @@ async def run(
     chose = True
     async with where.started(subject, scenario) as instances:
         recording = instances.recording
-        if on_event is not None:
-            recording.on_event = on_event
         first_event = recording.count
         player = Player(scenario, instances, user)
         if client is not None:

@@ -22,7 +22,7 @@ from mrtr_options.review.bench.setup import (
     Setup,
     Words,
 )
-from mrtr_options.review.bench.steps import Change, Redeploy, Send, Step, WholeCall
+from mrtr_options.review.bench.steps import Change, Redeploy, Send, Step
 from mrtr_options.tool.weather import Destination
 
 
@@ -158,18 +158,6 @@ def calling(
     """Return the default client's call in which nothing goes wrong; see `Setup`."""
     setup = Setup(era, fleet, policy, destination)
     return Scenario("clean", "Nothing goes wrong.", setup, (Caller(location),))
-
-
-def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False) -> Scenario:
-    """Return one whole call on one instance, its questions answered as they come.
-
-    Nothing goes wrong in it. The guarantees under the schedules `clean-tokyo` and
-    `clean-springfield` hold under it, too.
-    """
-    name = f"clean-{location.lower()}" if location in ("Tokyo", "Springfield") else "call"
-    script = (WholeCall(takes_tasks=takes_tasks),)
-    why = "One call, nothing goes wrong."
-    return Scenario(name, why, Setup(era), (Caller(location),), script=script)
 
 
 # --- named schedules ----------------------------------------------------------------------------

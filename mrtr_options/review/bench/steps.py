@@ -235,8 +235,6 @@ class WholeCall(Step):
         call: The number of the call, if a client makes several.
         asks: Whether the client declares elicitation.
         leaves: The field of the question at which the client is gone; of a legacy client only.
-        takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is
-            given.
         waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a
             legacy client only.
         thinks: The seconds that its user thinks before each answer, by the instances' clocks; of a
@@ -249,7 +247,6 @@ class WholeCall(Step):
     call: int = 1
     asks: bool = True
     leaves: str = ""
-    takes_tasks: bool = False
     waits_for: int | None = None
     thinks: float = 0.0
     session: str = ""
@@ -261,10 +258,6 @@ class WholeCall(Step):
     @property
     def effects(self) -> int:
         return 3
-
-    @property
-    def needs(self) -> set[Need]:
-        return {"tasks"} if self.takes_tasks else set()
 
 
 @dataclass(frozen=True)

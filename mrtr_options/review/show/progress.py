@@ -41,12 +41,11 @@ class _Bar(Progress):
         self.live.stop()  # rich adds an empty line in a pipe
 
 
-def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progress:
+def progress(*, quiet: bool) -> Progress:
     """Make a progress bar on standard error; in a pipe it prints only the lines of `stepping`.
 
     Args:
         quiet: Show nothing.
-        clock: Reads seconds; None for the monotonic clock.
     """
     shown_on = console(stderr=True, quiet=quiet)
     return _Bar(
@@ -58,7 +57,6 @@ def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progre
         console=shown_on,
         auto_refresh=shown_on.is_terminal and not quiet,  # drawing takes time from the work
         refresh_per_second=4,
-        get_time=clock,
         transient=True,
     )
 

@@ -16,7 +16,6 @@ from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.client.edits import edit_key, edit_state
 from mrtr_options.review.bench.client.sender import (
     MAX_ROUNDS,
-    POLL_SECONDS,
     Question,
     Sender,
 )
@@ -24,7 +23,6 @@ from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.messages import Method, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import (
-    ENDED,
     NOTHING,
     Create,
     ListTools,
@@ -33,7 +31,6 @@ from mrtr_options.review.bench.steps import (
     Repeat,
     Restart,
     Send,
-    Status,
     Step,
     Stop,
     Together,
@@ -50,9 +47,6 @@ LEAVES_SECONDS = 0.6
 
 It is shorter than a slow effect takes.
 """
-
-MAX_LOOKS = 100_000
-"""The most looks at a task; a deadline ends them sooner."""
 
 
 class Player(Sender):
@@ -239,9 +233,6 @@ class Player(Sender):
 
     async def _call(self, step: WholeCall) -> None:
         """Make a whole call, its questions answered as they come."""
-        if step.takes_tasks:
-            await self._call_as_task(step)
-            return
         await self._arm(step.fault)
         caller = self.scenario.callers[step.call - 1]
         request = Request(
@@ -275,41 +266,9 @@ class Player(Sender):
         user = self.pushed(step, request, gone)
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
 
-    async def _call_as_task(self, step: WholeCall) -> None:
-        created = await self._create(step)
-        if created.task is None:
-            return
-        answered: set[str] = set()
-        deadline = anyio.current_time() + self.instances.hang_seconds
-        look = self._of_task("tasks/get", "alice")
-        until: tuple[Status, ...] = ("input_required", *ENDED)
-
-        async def send(request: Request) -> Reply:
-            looks = request.method == "tasks/get"
-            return await self.play_round(
-                request, [self.next_instance()], until=until if looks else ()
-            )
-
-        async def following(request: Request, reply: Reply) -> Request | None:
-            nonlocal deadline
-            if request.method == "tasks/update":
-                deadline = anyio.current_time() + self.instances.hang_seconds
-                return look
-            if reply.failed or reply.status in ENDED or anyio.current_time() >= deadline:
-                return None
-            new = [key for key in reply.questions if key not in answered]
-            if not new:
-                await anyio.sleep(POLL_SECONDS)
-                return look
-            answers = {key: await self.answer_form(step, reply, key) for key in new}
-            answered.update(new)
-            return replace(self._of_task("tasks/update", "alice"), answers=answers)
-
-        await converse(look, send, following, MAX_LOOKS)
-
     # --- tasks ----------------------------------------------------------------------------------
 
-    async def _create(self, step: Create | WholeCall) -> Reply:
+    async def _create(self, step: Create) -> Reply:
         client = self._clients[1]
         client.created_at = self.next_instance()
         await self._arm_task(step.fault)
