@@ -48,6 +48,9 @@ WRITTEN = "'Illinois' written for 'Missouri'"
 FORGED = 6
 """The number of other changed states that are sent."""
 
+FAILS = "fail@audit"
+"""The fault in which the tool raises an exception."""
+
 CELLS: dict[str, Scenario] = {
     "state-rewritten": Scenario(
         "state-rewritten",
@@ -80,13 +83,17 @@ CELLS: dict[str, Scenario] = {
     "exception-to-new-client": Scenario(
         "exception-to-new-client",
         "The tool raises an exception while a client of 2026-07-28 waits.",
-        script=(WholeCall(fault="fail@audit"),),
+        script=(
+            Send("first", fault=FAILS),
+            Send("place", MISSOURI, fault=FAILS),
+            Send("units", IMPERIAL, fault=FAILS),
+        ),
     ),
     "exception-to-old-client": Scenario(
         "exception-to-old-client",
         "The tool raises an exception while a client of 2025-11-25 waits.",
         OLD,
-        script=(WholeCall(fault="fail@audit"),),
+        script=(WholeCall(fault=FAILS),),
     ),
 }
 """The scenario of each cell."""

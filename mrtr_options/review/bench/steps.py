@@ -227,20 +227,18 @@ class ListTools(Step):
 
 @dataclass(frozen=True)
 class WholeCall(Step):
-    """A whole call, its questions answered as they come; the only step of a legacy client.
+    """A call of a legacy client, which is one request; its questions are answered as they come.
 
     Attributes:
         answers: The user's answers that do not agree, by the name of the form's field. A tuple
             gives successive answers; the last one repeats.
         call: The number of the call, if a client makes several.
         asks: Whether the client declares elicitation.
-        leaves: The field of the question at which the client is gone; of a legacy client only.
-        waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a
-            legacy client only.
-        thinks: The seconds that its user thinks before each answer, by the instances' clocks; of a
-            legacy client only.
-        session: The name of the session in which it is made, for a client that stays connected; of
-            a legacy client only, and only where the review runs the server.
+        leaves: The field of the question at which the client is gone.
+        waits_for: Its user thinks until this other call, which begins meanwhile, has ended.
+        thinks: The seconds that its user thinks before each answer, by the instances' clocks.
+        session: The name of the session in which it is made, for a client that stays connected;
+            only where the review runs the server.
     """
 
     answers: WholeAnswers = field(default_factory=dict[str, OneOrMore])

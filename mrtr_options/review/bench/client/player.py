@@ -11,11 +11,9 @@ from dataclasses import replace
 import anyio
 import mcp_types as types
 
-from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.client.edits import edit_key, edit_state
 from mrtr_options.review.bench.client.sender import (
-    MAX_ROUNDS,
     Question,
     Sender,
 )
@@ -229,10 +227,10 @@ class Player(Sender):
         where = self.next_instance() if step.to is None else step.to % self.instances.instances
         await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
 
-    # --- whole calls ----------------------------------------------------------------------------
+    # --- calls of an old client -----------------------------------------------------------------
 
     async def _call(self, step: WholeCall) -> None:
-        """Make a whole call, its questions answered as they come."""
+        """Make a call of an old client, which is one request."""
         await self._arm(step.fault)
         caller = self.scenario.callers[step.call - 1]
         request = Request(
@@ -240,28 +238,10 @@ class Player(Sender):
             principal=caller.principal,
             asks=step.asks and caller.asks,
             declares=caller.declares,
-            era=self.scenario.setup.era,
+            era="legacy",
             version=caller.version,
             session=step.session,
         )
-        if self.scenario.setup.era == "legacy":
-            await self._call_legacy(step, request)
-            return
-
-        async def send(request: Request) -> Reply:
-            return await self.play_round(
-                request, [self.next_instance()], call=step.call, lost=step.lost
-            )
-
-        async def following(request: Request, reply: Reply) -> Request | None:
-            if not reply.questions:
-                return None
-            answers = {key: await self.answer_form(step, reply, key) for key in reply.questions}
-            return replace(request, answers=answers, state=reply.state)
-
-        await converse(request, send, following, MAX_ROUNDS)
-
-    async def _call_legacy(self, step: WholeCall, request: Request) -> None:
         gone = anyio.Event()
         user = self.pushed(step, request, gone)
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)

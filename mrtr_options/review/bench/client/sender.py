@@ -59,10 +59,6 @@ Pushed = Callable[[int], ElicitationFnT]
 """A function that answers the questions that a legacy server pushes, for each delivery."""
 
 
-MAX_ROUNDS = 10
-"""The most rounds of a whole call; the SDK's client gives up after the same number."""
-
-
 @dataclass
 class Question:
     """A question that the client has seen: its key, its state, and the instance that asked it."""
@@ -317,7 +313,7 @@ class Sender:
         """Return a question of a call that is open; None if it was not asked."""
         return self._clients[call].open.get(name)
 
-    # --- the answers of whole calls -------------------------------------------------------------
+    # --- the answers to an old client -------------------------------------------------------------
 
     def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
         """Return the function that answers pushed questions in the next sending.
@@ -354,16 +350,6 @@ class Sender:
             return cast("types.ElicitResult", response)
 
         return lambda delivery: partial(answer, delivery)
-
-    async def answer_form(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
-        """Return the user's answer to a question of a response."""
-        name = reply.name_of(key)
-        form = types.ElicitRequestFormParams(
-            message=reply.questions[key], requested_schema=reply.schemas[key]
-        )
-        response = await self._ask_user(step, name, form)
-        self.answer(step.call, name, response)
-        return response
 
     async def _ask_user(
         self, step: WholeCall, name: str, form: types.ElicitRequestFormParams
