@@ -176,6 +176,18 @@ async def test_a_round_that_takes_longer_than_it_may_is_indeterminate(store: Sto
             assert await refused(caller, asked, ADA) == INDETERMINATE
 
 
+async def test_a_round_that_took_too_long_may_run_again_with_the_same_answers_alone(
+    store: Store,
+) -> None:
+    tool = Tool(half_way=anyio.sleep_forever)
+    caller = single_use(store, round_seconds=0.2, attempts=2)(tool)
+    asked = await deliver(caller)
+    assert await refused(caller, asked, ADA) == INDETERMINATE
+    tool.half_way = None
+    assert await refused(caller, asked, BOB) == SPENT
+    assert await deliver(caller, asked, ADA) == result("Ada, asked 1 times")
+
+
 async def test_a_round_that_has_begun_is_recorded_when_its_client_has_left(store: Store) -> None:
     left = anyio.Event()
     tool = Tool(half_way=left.wait)
