@@ -35,11 +35,6 @@ SPOILT = {
         "    await desk.bill(place)\n    return text(weather",
         "to bill 1",
     ),
-    "no bill": (
-        '    await state.once("bill", lambda: desk.bill(place))\n',
-        "",
-        "to bill 1",
-    ),
     "not asked": (
         "    units = answer_to(which_units, ctx, params)\n",
         "    units = which_units.assumed\n",

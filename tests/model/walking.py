@@ -176,26 +176,21 @@ class Graph:
         return []
 
 
+@dataclass
 class Explored:
     """A graph, or the part of it that is nearest to the start.
 
     Attributes:
+        graph: The graph.
         found: A nearest state of each transition, the nearest transitions first.
+        origin: The state before each state, on a shortest way to it.
         is_whole: Whether every state was looked at.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        found: dict[Transition, World],
-        origin: dict[World, World | None],
-        *,
-        is_whole: bool,
-    ) -> None:
-        self.found = found
-        self.is_whole = is_whole
-        self._graph = graph
-        self._origin = origin
+    graph: Graph
+    found: dict[Transition, World]
+    origin: dict[World, World | None]
+    is_whole: bool
 
     def way_to(self, target: Transition) -> list[Move]:
         """Return the moves of a shortest way to a transition, with it."""
@@ -203,14 +198,14 @@ class Explored:
         world: World | None = self.found[target]
         while world is not None:
             states.append(world)
-            world = self._origin[world]
+            world = self.origin[world]
         here = World()
         way: list[Move] = []
         for following in states[-2::-1]:
-            moves = self._graph.moves(here)
+            moves = self.graph.moves(here)
             way.append(next(each for each in moves if in_order(each.after) == following))
             here = way[-1].after
-        last = next(each for each in self._graph.moves(here) if each.transition == target)
+        last = next(each for each in self.graph.moves(here) if each.transition == target)
         return [*way, last]
 
 
