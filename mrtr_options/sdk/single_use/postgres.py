@@ -18,7 +18,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -72,12 +72,13 @@ class PostgresStore(SqlStore):
     ) -> None:
         super().__init__(keep_seconds, max_rounds, max_rounds_per_caller)
         self._url = url
-        with _telling():
-            self._db = self._connect()
+        with _telling(), ExitStack() as opened:
+            self._db = opened.enter_context(closing(self._connect()))
             with self._transaction():
                 # IF NOT EXISTS does not hold for two that look at once.
                 self._db.execute("SELECT pg_advisory_xact_lock(hashtext('guard_rounds'))")
                 self._make_tables()
+            opened.pop_all()
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(
