@@ -6,7 +6,7 @@ Knows what a row is made of; nothing of servers, frameworks or proxies.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -139,3 +139,10 @@ def table(first: str, heads: Heads, rows: Sequence[Row]) -> str:
 def anchored(board: Board, name: str, title: str) -> str:
     """Return a title with the anchor of its library, for a table in Markdown."""
     return f'<a id="{board}-{name}"></a>{title}'
+
+
+def printed(rows: Iterable[Row]) -> str:
+    """Return rows for a terminal: a line for each cell, with its address."""
+    return "\n".join(
+        f"{row.id}/{column}: {cell.words}" for row in rows for column, cell in row.cells.items()
+    )

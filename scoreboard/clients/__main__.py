@@ -19,7 +19,7 @@ from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
-from scoreboard.clients.page import conduct, history, tables
+from scoreboard.clients.page import conduct, history
 from scoreboard.clients.peers import Peer, peers
 from scoreboard.clients.play import STEP_SECONDS, Seen, cells, run
 from scoreboard.clients.server import SERVERS, Way, way
@@ -65,8 +65,6 @@ def _clients(args: argparse.Namespace) -> int:
     is_all = args.only is None and args.server is None
     report = anyio.run(_play, ready, troubles, ways, is_all or args.keep, is_all)
     out = console()
-    for table in tables(report):
-        out.print(table)
     for name, about in report.clients.items():
         out.print(f"{about.title}: {' '.join(conduct(report, name))}", soft_wrap=True)
     if not is_all:

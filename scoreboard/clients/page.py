@@ -8,9 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-
 from mrtr_options.review.bench.setup import ERAS, Era
 from scoreboard.clients.counts import (
     Charged,
@@ -133,31 +130,6 @@ COLUMNS: dict[str, Callable[[Seen], str]] = {
     "audits/bills": ledger,
 }
 """The columns of a client's table: the text of each run."""
-
-
-# --- the terminal -------------------------------------------------------------------------------
-
-
-def tables(report: Report) -> list[Table]:
-    """Return a table for each client, era and server."""
-    found: list[Table] = []
-    for head, name, era in _heads(report):
-        for server in report.servers:
-            rows = report.of(name, era, server)
-            if rows:
-                found.append(_table(f"{head}, {report.servers[server]}", rows))
-    return found
-
-
-def _table(title: str, rows: Sequence[Seen]) -> Table:
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.title_justify = "left"
-    table.title_style = "bold"
-    for column in ("trouble", *COLUMNS):
-        table.add_column(column, overflow="fold")
-    for seen in rows:
-        table.add_row(seen.trouble, *(said(seen) for said in COLUMNS.values()))
-    return table
 
 
 def _heads(report: Report) -> Iterator[tuple[str, str, Era]]:

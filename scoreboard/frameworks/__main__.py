@@ -22,9 +22,11 @@ from scoreboard import chosen
 from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
 from scoreboard.frameworks import page
 from scoreboard.frameworks.cases import CASES, cases_for
+from scoreboard.frameworks.first import first
 from scoreboard.frameworks.frameworks import Framework, frameworks
-from scoreboard.frameworks.page import reasons, table
+from scoreboard.frameworks.page import reasons
 from scoreboard.frameworks.play import FrameworkReview, review
+from scoreboard.rows import printed
 from scoreboard.servers.peers import build
 
 
@@ -76,7 +78,7 @@ def _frameworks(args: argparse.Namespace) -> int:
         kept = {name: board.frameworks[name] for name in names if name in board.frameworks}
         print(Scoreboard(frameworks=kept).model_dump_json(indent=1))
         return 0
-    console().print(table(board, names))
+    print(printed(each for each in first(board) if each.id.split("/")[1] in names))
     for line in reasons(board):
         print(line, file=sys.stderr)
     if not wanted:

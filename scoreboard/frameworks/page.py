@@ -5,10 +5,7 @@ Knows the kept results and the frameworks' folders; nothing of any library.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
+from collections.abc import Collection, Mapping
 
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.terminal import markdown
@@ -226,26 +223,4 @@ def failures(board: Scoreboard) -> Runs:
             case = least(reviewed, name)
             if case:
                 found[f"{at}/{slug(name)}"] = reviewed.cases[case].history
-    return found
-
-
-# --- the terminal -------------------------------------------------------------------------------
-
-
-def table(board: Scoreboard, names: Sequence[str]) -> Table:
-    """Return a table of the anomalies of some frameworks, by name."""
-    columns = (
-        "charged twice",
-        "charged, told of an error",
-        "ignored answer",
-        STALE,
-        "call lost",
-    )
-    found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("framework", *columns):
-        found.add_column(column, overflow="fold")
-    for framework, variant, seen in rows(board):
-        if framework.name in names:
-            cells = (least(seen, each) for each in columns)
-            found.add_row(name_of(framework, variant), *(WORDS_OF.get(each, "") for each in cells))
     return found

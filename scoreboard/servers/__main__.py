@@ -16,13 +16,15 @@ from functools import partial
 import anyio
 
 from mrtr_options.review.show.progress import counting
-from mrtr_options.terminal import Parser, console
+from mrtr_options.terminal import Parser
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
+from scoreboard.rows import printed
 from scoreboard.servers import cells
+from scoreboard.servers.first import rows
 from scoreboard.servers.lives import AGES, measured
-from scoreboard.servers.page import played, reasons, table
+from scoreboard.servers.page import played, reasons
 from scoreboard.servers.peers import Peer, Unavailable, build, is_built, peers
 from scoreboard.servers.play import Told, review
 
@@ -67,7 +69,8 @@ def _servers(args: argparse.Namespace) -> int:
             board = keep(Scoreboard(servers={peer.name: kept}))
         board = _measure_lives(board, begin)
     _play_cells(wanted)
-    console().print(table(board, [each.name for each in wanted] or [*known]))
+    names = [each.name for each in wanted] or [*known]
+    print(printed(each for each in rows(board, cells.read()) if each.id.split("/")[1] in names))
     for line in reasons(board):
         print(line, file=sys.stderr)
     if not wanted:

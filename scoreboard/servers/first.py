@@ -139,6 +139,7 @@ def _cell(column: str, form: list[Result], runs: AllRuns) -> Cell:
     outcome = OUTCOMES[column]
     first, *adding = _shown(column, form)
     says = outcome(first[2], _run_of(runs, first, column))
+    says = first[0].old_clients if says == "not spoken" else says
     adds: list[str] = []
     for each in adding:
         _, variant, found = each
@@ -146,7 +147,7 @@ def _cell(column: str, form: list[Result], runs: AllRuns) -> Cell:
         if is_for_old_clients and column not in OF_OLD_CLIENTS:
             continue
         more = outcome(found, _run_of(runs, each, column))
-        if more not in (says, NOT_RUN, *adds):
+        if more not in (says, NOT_RUN, "not spoken", *adds):
             adds.append(f"{variant.name}: {more}" if is_for_old_clients else more)
     return Cell(says=says, adds=" → ".join(adds))
 

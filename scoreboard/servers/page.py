@@ -6,10 +6,6 @@ Knows the kept results and the servers' folders; nothing of any library.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from mrtr_options.review.bench.faults import in_words, parse
 from mrtr_options.review.explore.counterexamples import weakest_of
@@ -75,11 +71,6 @@ def reasons(board: Scoreboard) -> list[str]:
 # --- words --------------------------------------------------------------------------------------
 
 
-def name_of(peer: Peer, variant: Variant) -> str:
-    """Return the name of a row, as in "go-sdk, as its guide writes it"."""
-    return f"{peer.title}, {variant.words}"
-
-
 def least(tried: Tried, anomaly: str) -> str:
     """Return the weakest faults that show an anomaly; empty if it was not seen."""
     sets = tried.shown.get(anomaly)
@@ -119,11 +110,6 @@ def _charges_nobody(found: ServerReview) -> bool:
     """Return whether a call with two questions succeeds without a charge."""
     call = found.old.get("clean-springfield")
     return call is not None and call.outcome == "completed" and not call.says and not call.bills
-
-
-def breaks(found: ServerReview) -> str:
-    """Return the rules that it breaks."""
-    return ", ".join(f"`{each.rule}`" for each in found.breaks) or "none"
 
 
 def old_client(call: Old | None) -> str:
@@ -256,19 +242,3 @@ def run(board: Scoreboard, name: str) -> str | None:
     columns = {name: each.history for name, each in by_column.items()}
     runs = found.histories | broken | found.probes | columns
     return "\n".join(("```text", *runs[wanted[3]], "```"))
-
-
-# --- the terminal -------------------------------------------------------------------------------
-
-
-def table(board: Scoreboard, names: Sequence[str]) -> Table:
-    """Return a table of the verdicts of some servers, by name."""
-    found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("server", "breaks", "charged twice by", "call lost by", "departs"):
-        found.add_column(column, overflow="fold")
-    for peer, variant, seen in played(board):
-        if peer.name in names:
-            first = seen.tried[0] if seen.tried else None
-            cells = (least(first, name) if first else "" for name in ("charged twice", "call lost"))
-            found.add_row(name_of(peer, variant), breaks(seen), *cells, departures(seen))
-    return found

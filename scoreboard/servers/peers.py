@@ -202,12 +202,14 @@ class Peer(Described):
 
     Attributes:
         style: The letter of the option whose author code is most similar.
+        old_clients: What a cell says of old clients if the build speaks to none.
         start: The command that starts it, run in its folder in the cache.
         variants: The variants, default settings first.
         probes: The extra runs.
     """
 
     style: str
+    old_clients: str = "not spoken"
     start: list[str]
     variants: list[Variant]
     probes: list[Probe] = []

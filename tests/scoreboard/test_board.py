@@ -164,15 +164,6 @@ def test_what_python_writes_beside_the_sources_is_none_of_them(
     assert peer.digest != before
 
 
-def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
-    file = tmp_path / "scoreboard.json"
-    file.write_bytes(FILE.read_bytes())
-    before = json.loads(FILE.read_bytes())
-    name, *_ = before["frameworks"]
-    keep(Scoreboard(frameworks={name: read().frameworks[name]}), file)
-    assert json.loads(file.read_bytes()) == before
-
-
 @pytest.mark.parametrize(
     ("main", "arguments", "why"),
     [

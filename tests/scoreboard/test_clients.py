@@ -152,13 +152,6 @@ async def test_a_run_says_the_version_that_was_spoken(
     assert (await seen_in("none", server, era)).version == version
 
 
-@pytest.mark.parametrize("server", ["F+guard", "J+guard"], indirect=True)
-async def test_without_the_name_the_guard_charges_twice(server: Serving) -> None:
-    found = await seen_in("cut-final-again", server)
-    assert found.bills == 2
-    assert found.asked == 4
-
-
 async def test_a_state_without_a_question_is_sent_on(server: Serving) -> None:
     found = await seen_in("state-only-twice", server)
     assert found.got == "result"

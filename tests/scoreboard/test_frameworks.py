@@ -16,22 +16,11 @@ from mrtr_options.review.bench.messages import Reply
 from scoreboard.board import read
 from scoreboard.frameworks import frameworks as folders
 from scoreboard.frameworks.cases import edited, made_up
-from scoreboard.frameworks.findings import FINDINGS, page_of
 from scoreboard.frameworks.frameworks import DOMAIN, Framework, Variant, frameworks
 from scoreboard.frameworks.page import OURS, fate, outcome, rows, shown
 from scoreboard.frameworks.play import Played, fate_of, of_races, review
 from scoreboard.frameworks.programs import PARKED, Afterwards, reply_of
 from scoreboard.servers.peers import build
-
-
-@pytest.mark.parametrize("name", FINDINGS)
-def test_a_finding_shows_what_is_kept(name: str) -> None:
-    page = page_of(name).read_text(encoding="utf-8")
-    assert page.count("<!-- begin: ") == 3
-    assert f"$ {FINDINGS[name].command}\n" in page
-    played = read().frameworks[FINDINGS[name].framework].variants[FINDINGS[name].variant]
-    first = played.cases[FINDINGS[name].cases[0]]
-    assert first.shown or first.taken, "its history shows nothing"
 
 
 def own_texts() -> set[str]:
@@ -63,17 +52,6 @@ def test_nothing_that_is_held_against_a_framework_rests_on_an_error_of_our_own_p
             if blamed and any(text in line for text in texts for line in failing_lines(played)):
                 wrong.append(f"{framework.name}, {variant.name}: {name}")
     assert wrong == []
-
-
-@pytest.mark.parametrize("name", FINDINGS)
-def test_a_finding_shows_no_error_of_our_own_programs(name: str) -> None:
-    finding = FINDINGS[name]
-    seen = read().frameworks[finding.framework].variants[finding.variant].cases[finding.cases[0]]
-    assert fate(seen) != "limitation"
-    assert not [each for each in own_texts() if any(each in line for line in failing_lines(seen))]
-    text = page_of(name).read_text(encoding="utf-8")
-    assert "## What this does not show\n" in text
-    assert "## The library's own remedy\n" in text
 
 
 FAILED = Reply(code=-32603, message="the client was told this")

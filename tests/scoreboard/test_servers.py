@@ -4,7 +4,6 @@
 """
 
 import importlib
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,23 +28,13 @@ from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.board import read
 from scoreboard.servers import peers as servers
 from scoreboard.servers.lives import life
-from scoreboard.servers.page import FINDINGS, musts, rows
-from scoreboard.servers.peers import FOLDER, peers
+from scoreboard.servers.page import musts, rows
+from scoreboard.servers.peers import FOLDER
 from scoreboard.servers.play import Broken, Life, ServerReview, told
 from tests.judge.foreign import INVALID, Error, Foreign, served
 from tests.sending import over_http
 
 KEY = "0123456789abcdef0123456789abcdef"
-
-
-@pytest.mark.parametrize("page", FINDINGS, ids=lambda page: page.stem)
-def test_a_finding_shows_a_run_that_is_kept_of_the_version_it_names(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    shown = re.findall(r"<!-- begin: servers, run: (.*?), .*? -->\n```text\n1. ", text)
-    ((name,),) = [set(shown)]
-    assert peers()[name].version in text
-    assert f"$ python -m scoreboard.servers --only {name}\n" in text
-    assert f"]({page.name})" in (page.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_row_was_reviewed_by_both_kinds_of_client() -> None:
