@@ -5,34 +5,23 @@ Knows the rule (`mrtr_options.tool.choosing`), and the kept rows of the candidat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from documents import candidates
 from mrtr_options.review.bench.faults import in_words, parse
-from mrtr_options.review.bench.setup import POLICIES, Policy
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.explore.summary import Row
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose
 from mrtr_options.tool.notation import DEFAULT, titled
+from mrtr_options.tool.weather import DESTINATIONS
 
 
 def title(choice: Choice) -> str:
     """Return the name of a choice: the option before its letter, and the wrappers around it."""
-    subject = subject_named(choice.subject)
-    return titled(subject.name)
-
-
-def weak_spots(choice: Choice) -> dict[Policy, dict[str, str]]:
-    """Return the anomalies that one fault still causes, by client: words, and the fault."""
-    return {policy: candidates.anomalies_in(row) for policy, row in _rows_of(choice).items()}
-
-
-def _rows_of(choice: Choice) -> dict[Policy, Row]:
-    """Return the kept rows of a choice, by client."""
-    subject = subject_named(choice.subject).name
-    return {policy: candidates.row_of(subject, choice.destination, policy) for policy in POLICIES}
+    return titled(subject_named(choice.subject).name)
 
 
 def questions() -> str:
@@ -53,13 +42,11 @@ def default() -> str:
 
     A row is a destination, a column a client.
     """
-    subject = DEFAULT  # candidates are of modern clients, which notice no shim
-    rows: list[tuple[str, ...]] = []
-    for destination in candidates.DESTINATIONS:
-        cells = [
-            candidates.cell(candidates.row_of(subject, destination, policy)) for policy in POLICIES
-        ]
-        rows.append((destination, *cells))
+    rows: list[Sequence[str]] = []
+    for destination in DESTINATIONS:
+        # Candidates are of modern clients, which notice no shim.
+        found = (candidates.row_of(DEFAULT, destination, policy) for policy in POLICIES)
+        rows.append((destination, *map(candidates.cell, found)))
     return table(("destination", *(f"client {policy}" for policy in POLICIES)), rows)
 
 
@@ -69,6 +56,10 @@ def choices() -> list[dict[str, Any]]:
     for said in product((True, False), repeat=len(QUESTIONS)):
         choice = choose(Answers(*said))
         subject = subject_named(choice.subject)
+        rows = {
+            policy: candidates.row_of(subject.name, choice.destination, policy)
+            for policy in POLICIES
+        }
         found.append(
             {
                 "answers": dict(
@@ -84,8 +75,8 @@ def choices() -> list[dict[str, Any]]:
                         "faults": fault,
                         "when": in_words(parse(fault)),
                     }
-                    for policy, spots in weak_spots(choice).items()
-                    for words, fault in spots.items()
+                    for policy, row in rows.items()
+                    for words, fault in candidates.anomalies_in(row).items()
                 ],
             }
         )

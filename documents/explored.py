@@ -14,17 +14,13 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import (
     Subject,
-    all_subjects,
-    fleet_subjects,
-    keyed_subjects,
-    named_subjects,
+    explored_subjects,
     temporal_subjects,
 )
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.review.explore.workers import explore_all
 from mrtr_options.review.show.progress import sharing
-from mrtr_options.tool.notation import LEGACY_SHIM
 
 FILE = ROOT / "docs" / "data" / "explored.json"
 
@@ -54,11 +50,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     Returns:
         1 if a run breaks a rule and shows no anomaly.
     """
-    subjects = [  # a modern client does not notice the shim for legacy clients
-        each
-        for each in (*all_subjects(), *keyed_subjects(), *named_subjects(), *fleet_subjects())
-        if LEGACY_SHIM not in each.wrappers
-    ]
+    subjects = explored_subjects()
     calls = {
         (subject, calling(policy=policy)): _bound(subject, most)
         for subject in subjects

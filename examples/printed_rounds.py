@@ -33,11 +33,7 @@ class Request:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-def connect(
-    server: Server[Any],
-    declares: Collection[Declared] = ("elicitation",),
-    mode: str = LATEST_MODERN_VERSION,
-) -> Client:
+def connect(server: Server[Any], declares: Collection[Declared]) -> Client:
     """Return a client that declares these capabilities, and whose rounds are played by hand."""
 
     async def never_called(*_: Any, **__: Any) -> types.ErrorData:
@@ -45,7 +41,7 @@ def connect(
 
     names = {"roots": "list_roots_callback"}  # the SDK declares each kind that has a callback
     callbacks: Any = {names.get(kind, f"{kind}_callback"): never_called for kind in declares}
-    return Client(server, mode=mode, **callbacks)
+    return Client(server, mode=LATEST_MODERN_VERSION, **callbacks)
 
 
 async def play(
@@ -57,7 +53,6 @@ async def play(
     says: str | None = None,
     at: str = "",
     declares: Collection[Declared] = ("elicitation",),
-    mode: str = LATEST_MODERN_VERSION,
 ) -> Response:
     """Play and print one round, on a connection of its own.
 
@@ -69,7 +64,6 @@ async def play(
         says: The expected response, as `seen` shows it; for another response, raise `Surprise`.
         at: A name for the server in what is printed.
         declares: The client's capabilities.
-        mode: A modern version, or "legacy".
     """
     state = state_of(asked)
     arguments = f" {json.dumps(request.arguments)}" if request.arguments else ""
@@ -79,7 +73,7 @@ async def play(
         print(f"            with the answer {key}: {shorten(given, 58, placeholder=' ...')}")
     if state is not None:
         print(f"            with the state {state[:24]}... ({len(state)} bytes)")
-    async with connect(server, declares, mode) as client:
+    async with connect(server, declares) as client:
         try:
             response = await _send(client, request, answers, state)
         except MCPError as error:

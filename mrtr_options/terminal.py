@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import errno
+import json
 import os
 import re
 import sys
@@ -184,6 +185,11 @@ def with_parts(text: str, part: Callable[[str], str | None]) -> str:
         return found[0] if new is None else f"{found[1]}{new}\n{found[3]}"
 
     return re.sub(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", made, text, flags=re.DOTALL)
+
+
+def print_json(found: object) -> None:
+    """Print data as JSON."""
+    print(json.dumps(found, ensure_ascii=False, indent=1))
 
 
 def plural(number: int, noun: str) -> str:

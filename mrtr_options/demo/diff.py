@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -136,19 +137,20 @@ def _as_json(
         "left": {"option": left.name, "file": left.file},
         "right": {"option": right.name, "file": right.file},
         "changed_lines": changed_lines(hunks),
-        "hunks": [asdict(hunk) for hunk in hunks if hunk.changed],
+        "hunks": _changed(hunks),
     }
     if below is not None:
+        here, there = (code_lines(each.source) for each in below)
         found["sdk"] = {
             "left": below[0].file,
             "right": below[1].file,
-            "hunks": [
-                asdict(hunk)
-                for hunk in compare(code_lines(below[0].source), code_lines(below[1].source))
-                if hunk.changed
-            ],
+            "hunks": _changed(compare(here, there)),
         }
     return found
+
+
+def _changed(hunks: Sequence[Hunk]) -> list[dict[str, Any]]:
+    return [asdict(hunk) for hunk in hunks if hunk.changed]
 
 
 def _print(
@@ -225,17 +227,15 @@ def _side_by_side(left: Written, right: Written, hunks: Sequence[Hunk]) -> Table
         table.add_column("", width=3, justify="right", style="dim")
         table.add_column("", width=1)
         table.add_column(each.file, ratio=1, overflow="fold")
-    highlighted = [_highlighted(each.source) for each in (left, right)]
+    sides = [
+        (_highlighted(left.source), "-", "on dark_red"),
+        (_highlighted(right.source), "+", "on dark_green"),
+    ]
     for hunk in hunks:
-        for index in range(max(len(hunk.left), len(hunk.right))):
-            row = [
-                *_cells(
-                    hunk.left, index, highlighted[0], "-" if hunk.changed else "", "on dark_red"
-                ),
-                *_cells(
-                    hunk.right, index, highlighted[1], "+" if hunk.changed else "", "on dark_green"
-                ),
-            ]
+        for pair in zip_longest(hunk.left, hunk.right):
+            row: list[Text] = []
+            for line, (highlighted, mark, style) in zip(pair, sides, strict=True):
+                row += _cells(line, highlighted, *((mark, style) if hunk.changed else ("", "")))
             table.add_row(*row)
     return table
 
@@ -246,17 +246,14 @@ def _highlighted(source: str) -> list[Text]:
     return list(syntax.highlight(source).split("\n", allow_blank=True))
 
 
-def _cells(
-    lines: Sequence[Line], index: int, highlighted: Sequence[Text], mark: str, style: str
-) -> tuple[Text, Text, Text]:
-    if index >= len(lines):
-        return Text(), Text(), Text()
-    line = lines[index]
+def _cells(line: Line | None, highlighted: Sequence[Text], mark: str, style: str) -> list[Text]:
+    """Return a line's number, its mark, and its code; three empty cells where there is no line."""
+    if line is None:
+        return [Text(), Text(), Text()]
     text = highlighted[line.line - 1].copy()
     text.truncate(len(line.text))  # the comment at the end is not author code
-    if mark:
-        text.stylize(style)
-    return Text(str(line.line)), Text(mark, "bold"), text
+    text.stylize(style)
+    return [Text(str(line.line)), Text(mark, "bold"), text]
 
 
 def print_stat(options: Iterable[Option], *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import anyio
 from mcp.server import MCPServer, Server
@@ -27,7 +27,6 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at
 
 AnyServer = Server[Any] | MCPServer[Any]
-ServerT = TypeVar("ServerT", bound=AnyServer)
 
 LOCATIONS = ("Tokyo", "Springfield")
 """A location with one question, and one with two."""
@@ -106,37 +105,28 @@ def desk_of(server: AnyServer) -> Any:
 # --- what is declared -----------------------------------------------------------------------------
 
 
-def declared(option: Option, outcome: Outcome) -> str | None:
-    """Return the declared effects of a call as "audit/bill"; None where none are declared."""
+def broken_in(option: Option, outcome: Outcome) -> list[str] | None:
+    """Return the differences between a call and the option's guarantees, one line each.
+
+    None where no effects are declared.
+    """
     own = option.guarantees
     if own is None or outcome.location not in LOCATIONS:
         return None
-    counts: str = getattr(own, f"{outcome.era}_{outcome.location.lower()}")
-    return counts
-
-
-def broken_in(option: Option, outcome: Outcome) -> list[str]:
-    """Return the differences between a call and the option's guarantees, one line each."""
-    expected = declared(option, outcome)
-    if expected is None or option.guarantees is None:
-        return []
+    expected: str = getattr(own, f"{outcome.era}_{outcome.location.lower()}")
     lines: list[str] = []
     seen = f"{outcome.effects['audit']}/{outcome.effects['bill']}"
     if seen != expected:
         lines.append(f"audit/bill is {seen}; guarantees.toml declares {expected}")
-    if outcome.era == "legacy" and bool(outcome.questions) != option.guarantees.asks_legacy:
-        says = "declares that it is" if option.guarantees.asks_legacy else "declares that it is not"
+    if outcome.era == "legacy" and bool(outcome.questions) != own.asks_legacy:
+        says = "declares that it is" if own.asks_legacy else "declares that it is not"
         lines.append(f"{plural(len(outcome.questions), 'question')}: guarantees.toml {says} asked")
     return lines
 
 
 def _as_json(option: Option, outcome: Outcome) -> dict[str, Any]:
-    is_declared = declared(option, outcome) is not None
-    return {
-        "option": option.letter,
-        **asdict(outcome),
-        "broken": broken_in(option, outcome) if is_declared else None,
-    }
+    broken = broken_in(option, outcome)
+    return {"option": option.letter, **asdict(outcome), "broken": broken}
 
 
 # --- what is printed ------------------------------------------------------------------------------
@@ -181,7 +171,7 @@ class _Program:
         questions = plural(len(outcome.questions), "question")
         self.out.print(Text(f"  {rounds}, {questions}"))
         self.out.print(Text("  ").append_text(_effects_in_words(self.option, outcome)))
-        for broken in broken_in(self.option, outcome):
+        for broken in broken_in(self.option, outcome) or ():
             self.out.print(Text(f"  NOT as declared: {broken}", "bold red"))
 
 

@@ -13,8 +13,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import iscoroutine
@@ -22,9 +21,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from mrtr_options.errors import UsageError
 from mrtr_options.tool.guarantees import (
-    BadGuarantees,
+    CannotLoad,
     Guarantees,
     guarantees_by_letter,
     guarantees_of,
@@ -58,10 +56,6 @@ BEGIN = (
 
 TAKES_NO_WRAPPERS = "{} takes no wrapper: that needs the build_server of mrtr_options.tool.server"
 """The message about a file that builds a server of its own."""
-
-
-class CannotLoad(UsageError):
-    """A file is not an option that can be run. The text is one line that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +107,6 @@ class Option:
         """Return whether it hands tasks to clients that take them."""
         return self.guarantees is not None and self.guarantees.task
 
-    @property
-    def module(self) -> str:
-        """The module's name, as `python -m` takes it."""
-        return f"mrtr_options.{self.path.stem}"
-
 
 def option_at(path: Path) -> Option:
     """Return the option in a file, whatever the file is called.
@@ -129,8 +118,7 @@ def option_at(path: Path) -> Option:
     if path.resolve() in deck:
         return deck[path.resolve()]
     beside = path.with_suffix(".toml")
-    with _one_line():
-        return _option(path, guarantees_of(beside) if beside.is_file() else None)
+    return _option(path, guarantees_of(beside) if beside.is_file() else None)
 
 
 def _option(path: Path, guarantees: Guarantees | None) -> Option:
@@ -138,14 +126,6 @@ def _option(path: Path, guarantees: Guarantees | None) -> Option:
     if match is None:
         return Option("?", path.stem.replace("_", " "), path, guarantees)
     return Option(match["letter"].upper(), match["slug"].replace("_", " "), path, guarantees)
-
-
-@contextmanager
-def _one_line() -> Generator[None]:
-    try:
-        yield
-    except BadGuarantees as error:
-        raise CannotLoad(str(error)) from error
 
 
 def installed(extra: str) -> bool:
@@ -160,8 +140,7 @@ def whole_deck() -> dict[str, Option]:
         CannotLoad: `guarantees.toml` cannot be read.
     """
     file = DECK / GUARANTEES
-    with _one_line():
-        guarantees = guarantees_by_letter(file) if file.is_file() else {}
+    guarantees = guarantees_by_letter(file) if file.is_file() else {}
     paths: dict[str, Path] = {}
     for path in sorted(DECK.glob("option_?_*.py")):
         letter = path.name.split("_")[1].upper()

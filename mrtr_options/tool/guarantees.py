@@ -31,8 +31,11 @@ Counts = Annotated[str, Field(pattern=r"^\d+/\d+$")]
 _ARRAY = Field(strict=False)  # an array of TOML becomes a tuple
 
 
-class BadGuarantees(UsageError):
-    """Guarantees that cannot be read. The text is one line: the file, the option, the key."""
+class CannotLoad(UsageError):
+    """A file is not an option that can be run, or its guarantees cannot be read.
+
+    The text is one line that says what to do, or names the file, the option and the key.
+    """
 
 
 class Guarantees(BaseModel):
@@ -90,7 +93,7 @@ def guarantees_of(path: Path) -> Guarantees:
     """Return the guarantees of one option, which stand at the top level of a file.
 
     Raises:
-        BadGuarantees: The file is not TOML, or a key is missing, unknown, or has a wrong value.
+        CannotLoad: The file is not TOML, or a key is missing, unknown, or has a wrong value.
     """
     return _checked(path, _read(path))
 
@@ -99,7 +102,7 @@ def guarantees_by_letter(path: Path) -> dict[str, Guarantees]:
     """Return the guarantees of several options from a file with one table for each.
 
     Raises:
-        BadGuarantees: As `guarantees_of`.
+        CannotLoad: As `guarantees_of`.
     """
     return _by_letter(path, path.stat().st_mtime_ns)
 
@@ -113,7 +116,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadGuarantees(f"{path}: {error}") from error
+        raise CannotLoad(f"{path}: {error}") from error
 
 
 def _checked(path: Path, table: object, option: str = "") -> Guarantees:
@@ -123,4 +126,4 @@ def _checked(path: Path, table: object, option: str = "") -> Guarantees:
         first = error.errors(include_url=False)[0]
         where = [option, ".".join(str(part) for part in first["loc"])]
         message = f"{path}: {' '.join(filter(None, where))}: {first['msg']}"
-        raise BadGuarantees(message) from error
+        raise CannotLoad(message) from error

@@ -9,7 +9,7 @@ recommends. Texts say *F, guarded* (`in_text`) or *once (F), guarded* (`titled`)
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from mrtr_options.names import nearest
 from mrtr_options.tool.catalogue import CannotLoad, Option, option_named
@@ -106,7 +106,8 @@ def option_and_words(name: str) -> tuple[Option, tuple[str, ...]]:
         raise CannotLoad(f"{name!r} names a wrapper twice; name each once")
     for word in words:
         if word not in KNOWN:
-            raise CannotLoad(f"there is no wrapper {word!r}; {_suggestion(word)}")
+            near = nearest(word, (*KNOWN, *ALIASES)) or f"there are {', '.join(KNOWN)}"
+            raise CannotLoad(f"there is no wrapper {word!r}; {near}")
     if NAMED in words and SINGLE_USE not in words:
         raise CannotLoad(
             f"{name!r}: it is the guard that names calls; write it as in F+guard+named"
@@ -120,8 +121,3 @@ def _spelled_out(name: str) -> str:
     if typed is None:
         return name
     return "+".join((typed[1], *(_MARKS[mark] for mark in typed[2])))
-
-
-def _suggestion(word: str) -> str:
-    known: Collection[str] = (*KNOWN, *ALIASES)
-    return nearest(word, known) or f"there are {', '.join(KNOWN)}"

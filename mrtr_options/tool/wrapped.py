@@ -54,12 +54,9 @@ def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
     """
     lines = option.source.splitlines()
     body = ast.parse(option.source).body
-    imports = [node.lineno for node in body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
     built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
-    shared = [
-        node for node in body if isinstance(node, ast.ImportFrom) and _SHARED in _imported(node)
-    ]
-    if len(imports) < 2 or not built or not shared:
+    if len(imports) < 2 or not built or not any(map(_imports_shared, imports)):
         raise CannotLoad(TAKES_NO_WRAPPERS.format(option.path))
     first = built[0].lineno - 1
     last = built[0].end_lineno
@@ -73,16 +70,15 @@ def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
         "with configured(replace(settings_in_force(), wrappers=wrappers)):",
         *(f"    {line}" for line in lines[first:last]),
     ]
-    begin = imports[1] - 1  # the first is of __future__
+    begin = imports[1].lineno - 1  # the first is of __future__
     parts = [*lines[:begin], *imported, *lines[begin:first], *around, *lines[last:]]
     return "\n".join([*parts, ""])
 
 
-_SHARED = "mrtr_options.tool.server.build_server"
-
-
-def _imported(node: ast.ImportFrom) -> list[str]:
-    return [f"{node.module}.{each.name}" for each in node.names]
+def _imports_shared(node: ast.ImportFrom) -> bool:
+    """Return whether an import brings the function that builds the shared server."""
+    names = {each.name for each in node.names}
+    return node.module == "mrtr_options.tool.server" and "build_server" in names
 
 
 def _names(node: ast.Assign) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, runnable
 from mrtr_options.tool.notation import (
     ASK_AGAIN,
@@ -85,24 +86,22 @@ def all_subjects() -> list[Subject]:
     return [*plain, *_shown_in((SINGLE_USE,), (LEGACY_SHIM,), (ASK_AGAIN,))]
 
 
-def keyed_subjects() -> list[Subject]:
-    """Return the subjects that are shown with a client that sends call keys."""
-    return _shown_in((SINGLE_USE, CALL_KEY), (CALL_KEY,))
-
-
-def named_subjects() -> list[Subject]:
-    """Return the subjects that are shown in a guard that names their calls."""
-    return _shown_in((SINGLE_USE, NAMED))
-
-
 def temporal_subjects() -> list[Subject]:
     """Return the subjects that are shown on Temporal, whether it is installed or not."""
     return _shown_in((TEMPORAL,))
 
 
-def fleet_subjects() -> list[Subject]:
-    """Return the subjects that are shown on Temporal; none where it is not installed."""
-    return [] if _missing_for_temporal() else temporal_subjects()
+def explored_subjects(era: Era = "modern") -> list[Subject]:
+    """Return the subjects that are explored for clients of an era.
+
+    A modern client does not notice the shim for old ones. An old client has a whole call in one
+    request, so it needs no keys.
+    """
+    if era == "legacy":
+        return all_subjects()
+    found = [each for each in all_subjects() if LEGACY_SHIM not in each.wrappers]
+    found += _shown_in((SINGLE_USE, CALL_KEY), (CALL_KEY,), (SINGLE_USE, NAMED))
+    return found if _missing_for_temporal() else [*found, *temporal_subjects()]
 
 
 def _missing_for_temporal() -> str:

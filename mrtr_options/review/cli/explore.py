@@ -72,28 +72,18 @@ def run(args: argparse.Namespace) -> int:
 
     context("mrtr_options.review.explore.workers")  # it imports while this process does
 
-    from mrtr_options.review.bench.subjects import (
-        all_subjects,
-        fleet_subjects,
-        keyed_subjects,
-        named_subjects,
-    )
+    from mrtr_options.review.bench.subjects import explored_subjects
     from mrtr_options.review.bench.world import temporal
     from mrtr_options.review.explore.summary import print_unclassified, show
     from mrtr_options.review.explore.workers import explore_all
     from mrtr_options.review.show.progress import sharing
-    from mrtr_options.tool.notation import LEGACY_SHIM, list_in_text
+    from mrtr_options.tool.notation import list_in_text
 
     if not args.subjects:
         print_left_out()
         if args.era == "modern" and not temporal.installed():
             print(f"left out: K and L on Temporal ({temporal.MISSING})", file=sys.stderr)
-    everyone = [  # a modern client does not notice the shim for legacy ones
-        each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
-    ]
-    if args.era == "modern":  # an old client has a whole call in one request
-        everyone += [*keyed_subjects(), *named_subjects(), *fleet_subjects()]
-    chosen = find_subjects(args.subjects) if args.subjects else everyone
+    chosen = find_subjects(args.subjects) if args.subjects else explored_subjects(args.era)
     calls = _calls_to_explore(args, chosen)
     fewer = sorted({called.name for (called, _), most in calls.items() if most < args.faults})
     if fewer:

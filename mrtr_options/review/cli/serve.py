@@ -90,19 +90,15 @@ def _ledger_file(args: argparse.Namespace) -> str | None:
 
 
 def _make_settings(args: argparse.Namespace, subject: Subject) -> Settings:
-    """Return the settings of the instance: its ledger, keys, database, name and wrappers."""
-    from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
-    from mrtr_options.tool.settings import Settings, database_url
+    """Return the settings of the instance: its ledger and wrappers, and the environment's."""
+    from mrtr_options.sdk.settings import Settings as ServerSettings
+    from mrtr_options.tool.settings import Settings
     from mrtr_options.tool.weather import MemoryLedger, SqliteLedger
 
     file = _ledger_file(args)
-    return Settings(
-        MemoryLedger() if file is None else SqliteLedger(file),
-        keys=keys_from_environment(),
-        wrappers=_make_wrappers(subject, args.rounds),
-        database=database_url(),
-        instance=instance_from_environment(),
-    )
+    ledger = MemoryLedger() if file is None else SqliteLedger(file)
+    wrappers = _make_wrappers(subject, args.rounds)
+    return Settings(ledger, wrappers, **vars(ServerSettings.from_environment()))
 
 
 def _make_wrappers(subject: Subject, rounds: str | None) -> list[Wrapper]:

@@ -125,18 +125,14 @@ class _Hand:
             schema = reply.schemas[key]
             self._transcript(Asked(got.sending, got.call, reply.name_of(key), message, schema))
             form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
-            answer = await self._person.answer(form, CHOICES)
-            while isinstance(answer, str):
+            while isinstance(answer := await self._person.answer(form, CHOICES), str):
                 if self._choose(answer):
                     return True
-                answer = await self._person.answer(form, CHOICES)
             self._given[key] = answer
         if not reply.questions and not reply.later:
-            choice = await self._person.choose(CHOICES)
-            while choice:
+            while choice := await self._person.choose(CHOICES):
                 if self._choose(choice):
                     return True
-                choice = await self._person.choose(CHOICES)
         return False
 
     def _choose(self, choice: str) -> bool:

@@ -5,16 +5,14 @@ Knows the bench's data, the anomalies and the terminal.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-
-from rich.table import Table
+from collections.abc import Mapping, Sequence
 
 from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.summary import NOT_TRIED
-from mrtr_options.terminal import console
+from mrtr_options.review.show.tables import build_table
+from mrtr_options.terminal import console, print_json
 from mrtr_options.tool.notation import in_text, list_in_text
 
 Shown = Mapping[str, Mapping[str, Sequence[str]]]
@@ -39,17 +37,17 @@ def show(
             found["anomalies"] = shown
         if left_out:
             found["not_tried"] = left_out
-        print(json.dumps(found, ensure_ascii=False, indent=1))
+        print_json(found)
         return
     out = console()
-    out.print(_build_table(("fault", "what happens"), faults.items()))
+    out.print(build_table(("fault", "what happens"), faults.items()))
     out.print()
     if subjects:
         on = f"shows, on {list_in_text(each.name for each in subjects)}"
         rows = ((slug, sentence, _describe_shown(shown[slug])) for slug, sentence in says.items())
-        out.print(_build_table(("schedule", "what happens", on), rows))
+        out.print(build_table(("schedule", "what happens", on), rows))
     else:
-        out.print(_build_table(("schedule", "what happens"), says.items()))
+        out.print(build_table(("schedule", "what happens"), says.items()))
     for name, reasons in left_out.items():
         for why, slugs in reasons.items():
             out.print(f"{NOT_TRIED} on {in_text(name)}: {', '.join(slugs)} ({why})")
@@ -57,12 +55,3 @@ def show(
 
 def _describe_shown(found: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(f"{name}: {list_in_text(where)}" for name, where in found.items())
-
-
-def _build_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in head:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table

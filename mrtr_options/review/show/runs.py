@@ -5,7 +5,6 @@ Knows subjects only through the bench.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, situations_of
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.facts import anomalies_in, observe
-from mrtr_options.terminal import console, counts, print_step
+from mrtr_options.terminal import console, counts, print_json, print_step
 
 
 class Transcript:
@@ -79,9 +78,7 @@ def print_runs(
 ) -> None:
     """Print the run of a scenario on each subject: its rounds and its anomalies."""
     if as_json:
-        print(
-            json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1)
-        )
+        print_json([_as_json(history) for history in histories])
         return
     out = console()
     if scenario.name in SCHEDULES:
@@ -133,13 +130,14 @@ def _is_struck(event: Event, sending: int, effect: str) -> bool:
     """Return whether an event shows that a sending reached an effect, or died before it."""
     match event:
         case Effect():
-            return event.effect.kind == effect and event.sending in (sending, None)
+            kind: str = event.effect.kind
         case Failed():
-            return event.kind == effect and event.sending in (sending, None)
+            kind = event.kind
         case Crashed():
-            return event.sending in (sending, None)
+            kind = effect
         case _:
             return False
+    return kind == effect and event.sending in (sending, None)
 
 
 def _as_json(history: History) -> dict[str, Any]:

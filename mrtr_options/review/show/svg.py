@@ -145,33 +145,33 @@ def _lane_name(lane: Lane, servers: int) -> str:
 
 def draw_row(row: Row, lanes: Lanes, due: int = 1) -> str:
     """Draw one row; an effect that took place more often than it is due stands out."""
-    at = dict(lanes)
+    at: dict[Lane | None, int] = dict(lanes)
     label = row.label or row.text
     match row.kind:
         case "effect" | "skipped":
             return _draw_effect_row(row, label, at, due)
         case "failure":
-            return _draw_failure(label, _place_of(row.start, at) or at[CLIENT], at[EFFECTS])
+            return _draw_failure(label, at.get(row.start, at[CLIENT]), at[EFFECTS])
         case "crash":
             return _draw_crash(label, at[row.start or 0])
         case "change" | "time":
             return f'<text class="note" x="50%" y="19">{escape(label)}</text>'
         case "kept":
-            return _draw_stored(label, _place_of(row.start, at), at[DATABASE])
+            return _draw_stored(label, at.get(row.start), at[DATABASE])
         case _:
             return _draw_message_row(row, label, at)
 
 
-def _draw_effect_row(row: Row, label: str, at: Mapping[Lane, int], due: int) -> str:
+def _draw_effect_row(row: Row, label: str, at: Mapping[Lane | None, int], due: int) -> str:
     """Draw an effect, or one that was not repeated."""
     is_audit = row.effect == "audit"
     if row.kind == "skipped":
         return _draw_effect(label, " skipped", is_audit, None, at[EFFECTS])
     looks = " twice" if row.times > due else ""
-    return _draw_effect(label, looks, is_audit, _place_of(row.start, at), at[EFFECTS])
+    return _draw_effect(label, looks, is_audit, at.get(row.start), at[EFFECTS])
 
 
-def _draw_message_row(row: Row, label: str, at: Mapping[Lane, int]) -> str:
+def _draw_message_row(row: Row, label: str, at: Mapping[Lane | None, int]) -> str:
     """Draw a request or a response."""
     start = CLIENT if row.start is None or row.start == USER else row.start
     end = CLIENT if row.end is None or row.end == USER else row.end
@@ -184,10 +184,6 @@ def _draw_message_row(row: Row, label: str, at: Mapping[Lane, int]) -> str:
     if row.lost:
         label = f"lost: {label}"
     return _draw_message(label, looks, row.lost or row.end is None, at[start], at[end])
-
-
-def _place_of(lane: Lane | None, places: Mapping[Lane, int]) -> int | None:
-    return None if lane is None else places[lane]
 
 
 @cache
@@ -220,17 +216,18 @@ def _draw_cross(x: int, y: int) -> str:
     return _draw_shape(x, y, "cross", "M-5 -5l10 10m0 -10l-10 10")
 
 
+def _draw_dots(start: int | None, end: int, y: int) -> str:
+    if start is None:
+        return ""
+    return f'<line class="arrow dots" x1="{start}%" x2="{end}%" y1="{y}" y2="{y}"/>'
+
+
 @cache
 def _draw_effect(label: str, looks: str, is_audit: bool, start: int | None, x: int) -> str:
-    dots = (
-        ""
-        if start is None
-        else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="16" y2="16"/>'
-    )
     shape = "M-6 -6h12v12h-12z" if is_audit else "M0 -8l8 8l-8 8l-8 -8z"
     mark = _draw_shape(x, 16, f"effect{looks}", shape)
     text = f'<text class="{looks.strip()}" x="{x}%" y="20" dx="13">{escape(label)}</text>'
-    return f"{dots}{mark}{text}"
+    return f"{_draw_dots(start, x, 16)}{mark}{text}"
 
 
 @cache
@@ -250,12 +247,7 @@ def _draw_crash(label: str, x: int) -> str:
 
 @cache
 def _draw_stored(label: str, start: int | None, x: int) -> str:
-    line = (
-        ""
-        if start is None
-        else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="22" y2="22"/>'
-    )
     return (
-        f"{line}{_draw_shape(x, 22, 'kept', 'M-4 -4h8v8h-8z')}"
+        f"{_draw_dots(start, x, 22)}{_draw_shape(x, 22, 'kept', 'M-4 -4h8v8h-8z')}"
         f'<text class="before" x="{x - 1}%" y="15">{escape(label)}</text>'
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from rich.table import Table
@@ -18,7 +17,7 @@ from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.guarantees import declared, find_kept, guarantees_of, undeclared
 from mrtr_options.review.judge.observation import Observation, Verdict
 from mrtr_options.review.judge.properties import Property
-from mrtr_options.terminal import console, in_colour, plural
+from mrtr_options.terminal import console, in_colour, plural, print_json
 from mrtr_options.terminal import markdown as in_markdown
 from mrtr_options.tool.notation import in_text, list_in_text
 
@@ -41,6 +40,16 @@ IN_WORDS = (
 """The meaning of the colours, for a console that has none."""
 
 
+def build_table(head: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Return a table without lines, whose cells go on in the next line where they are too long."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in head:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def show(
     observations: Sequence[Observation],
     judged: Mapping[Subject, grid.Broken],
@@ -57,7 +66,7 @@ def show(
     """
     if form == "json":
         found = [seen.as_json() for seen in observations] + [cell.as_json() for cell in missing]
-        print(json.dumps(found, ensure_ascii=False, indent=1))
+        print_json(found)
     elif form == "markdown":
         print(markdown(observations, missing))
         for line in _describe_left_out(missing):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -30,8 +29,8 @@ from mrtr_options.review.explore.summary import (
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Verdict
-from mrtr_options.review.show.tables import COLOURS, LEGEND
-from mrtr_options.terminal import console, plural
+from mrtr_options.review.show.tables import COLOURS, LEGEND, build_table
+from mrtr_options.terminal import console, plural, print_json
 from mrtr_options.tool.notation import DEFAULT, in_text
 
 MOST_RUNS_NAMED = 3
@@ -44,7 +43,7 @@ MOST_NAMED = 5
 def show(report: Report, *, everything: bool, as_json: bool) -> None:
     """Print a report: as lines, with every run or with the important ones, or as JSON."""
     if as_json:
-        print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
+        print_json(report.as_json())
     else:
         _print(report, everything=everything)
 
@@ -60,7 +59,7 @@ def _print(report: Report, *, everything: bool) -> None:
         out.print()
         out.print(Text(heading, "bold red" if is_broken else "yellow"))
         for line in lines:
-            out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+            out.print(_indented(line, 2))
     _print_risks(report, everything=everything)
     if report.explored is not None and report.otherwise:
         out.print()
@@ -74,6 +73,10 @@ def _print(report: Report, *, everything: bool) -> None:
     _print_nearest(report)
     out.print(Text(found, style))
     _print_compared(report.compared)
+
+
+def _indented(text: str, by: int) -> Padding:
+    return Padding(Text(text), (0, 0, 0, by), expand=False)
 
 
 def _style_of(report: Report) -> str:
@@ -98,29 +101,26 @@ def _print_risks(report: Report, *, everything: bool) -> None:
     for risk in report.risks:
         anomaly = risk.anomaly
         under = _describe_counterexamples(risk.counterexamples, everything=everything)
-        out.print(Padding(Text(f"{anomaly.name}: {under}"), (0, 0, 0, 2), expand=False))
+        out.print(_indented(f"{anomaly.name}: {under}", 2))
         remedy, spared = risk.remedy
         by = as_in(spared)
         harms = f"harms {anomaly.harms}; what to do: {remedy}{by}"
-        out.print(Padding(Text(harms), (0, 0, 0, 4), expand=False))
+        out.print(_indented(harms, 4))
         if everything:
-            out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
+            out.print(_indented(anomaly.says, 4))
     if not report.risks:
         out.print("  no risks found")
     if report.not_tried:
-        out.print(Padding(Text(describe_unseen(report)), (0, 0, 0, 2), expand=False))
+        out.print(_indented(describe_unseen(report), 2))
 
 
 def _print_setups(explored: Sequence[Explored]) -> None:
     """Print the least that shows each anomaly, for each client and fleet."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("the client")
-    for each in explored:
-        setup = each.scenario.setup
-        table.add_column(f"{setup.client}, {setup.fleet}")
-    for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
-        table.add_row(name, *(_least_of(each, name) for each in explored))
-    console().print(table)
+    setups = [each.scenario.setup for each in explored]
+    names = dict.fromkeys(name for each in explored for name in each.counterexamples)
+    head = ("the client", *(f"{setup.client}, {setup.fleet}" for setup in setups))
+    rows = ((name, *(_least_of(each, name) for each in explored)) for name in names)
+    console().print(build_table(head, rows))
 
 
 def _least_of(explored: Explored, anomaly: str) -> str:
