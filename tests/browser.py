@@ -152,6 +152,23 @@ class Tab:
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def press(self, key: str) -> None:
+        """Press a key and let go: "Tab", "Enter", " ", "ArrowRight"."""
+        text = {"Enter": "\r", " ": " "}.get(key)
+        code = {"Enter": 13, " ": 32, "Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38}
+        code |= {"ArrowRight": 39, "ArrowDown": 40}
+        common = {"key": key, "windowsVirtualKeyCode": code[key]}
+        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
+        self.send("Input.dispatchKeyEvent", **common, **down)
+        self.send("Input.dispatchKeyEvent", **common, type="keyUp")
+
+    def resize(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Set the page's size in pixels, and its light or dark scheme."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.send("Emulation.setDeviceMetricsOverride", **screen)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.send("Emulation.setEmulatedMedia", features=[scheme])
+
 
 FLAGS = (
     "--headless",

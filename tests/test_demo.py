@@ -1,5 +1,6 @@
 """Tests of an option file as a program: it shows every round, and fails if a count is wrong."""
 
+import io
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 from mrtr_options.__main__ import main as command
 from mrtr_options.demo import person
 from mrtr_options.demo.option import main
+from mrtr_options.terminal import run
 from mrtr_options.tool.catalogue import all_options, load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
@@ -124,3 +126,44 @@ def test_ctrl_c_cancels_the_question_and_ends_the_run(monkeypatch: pytest.Monkey
     with standard_input("", ends=False):
         (call,) = run_json("H", "--interactive")
     assert call["text"] == "No lookup was made: the question 'units' was cancelled."
+
+
+class Leaving(io.TextIOWrapper):
+    """A pipe whose reader closes it when it receives a certain word."""
+
+    def __init__(self, word: str) -> None:
+        self._reader, writer = os.pipe()
+        self._word = word
+        super().__init__(os.fdopen(writer, "wb"), encoding="utf-8")
+
+    def write(self, text: str) -> int:
+        if self._word in text and self._reader >= 0:
+            os.close(self._reader)
+            self._reader = -1
+        return super().write(text)
+
+
+@pytest.mark.parametrize("word", ["round 1", "audit", "result: "])
+def test_a_reader_that_goes_in_a_call_is_no_error(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Leaving(word) as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert run(lambda: program(option_named("F").path)(["--era", "modern"])) == 0
+
+
+NO_LOOKUP = "<- result: No lookup was made: the question {!r} was {}."
+
+
+@pytest.mark.parametrize(
+    ("typed", "ends"),
+    [
+        ("3\nimperial\n", "<- result: Springfield, Missouri: 79 °F, sunny."),
+        ("d\n", NO_LOOKUP.format("place", "declined")),
+        ("1\n", NO_LOOKUP.format("units", "cancelled")),
+    ],
+)
+def test_a_person_answers_the_questions_of_an_option(typed: str, ends: str) -> None:
+    with standard_input(typed):
+        said = shown("E", "--interactive", "--era", "modern", "--location", "Springfield")
+    assert ends in said

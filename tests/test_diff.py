@@ -1,10 +1,13 @@
 """Tests of diffs between option files: the rules for author code, and the options' lengths."""
 
+import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from documents.tables import diff_of_e_and_f
 from mrtr_options import terminal
@@ -135,3 +138,26 @@ def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs
     file = tmp_path / "guarded.py"
     file.write_text(written("F+legacy-shim").source, encoding="utf-8")
     load(file, Settings(MemoryLedger()))
+
+
+def test_two_files_stand_side_by_side_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "PIPED_COLUMNS", 140)
+    lines = shown("B", "H")
+    assert any("option_b_exception_shim.py" in line and "option_h_" in line for line in lines)
+    marked = [line for line in lines if " + " in line]
+    assert any("store = ContinuationStore()" in line for line in marked)
+    assert not any("desk.bill" in line for line in marked)
+    assert max(map(len, lines)) <= 140
+
+
+def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setenv("LESS", "")  # so that monkeypatch restores it after the command has set it
+    monkeypatch.delenv("LESS")
+    monkeypatch.setattr("pydoc.pager", shown.append)
+    out = Console(force_terminal=True, width=100, file=io.StringIO())
+    monkeypatch.setattr("mrtr_options.demo.diff.console", lambda: out)
+    assert main(["diff", "E", "F"]) == 0
+    (text,) = shown
+    assert "+++ option_f_once.py" in text
+    assert os.environ["LESS"] == "FRX"

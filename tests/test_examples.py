@@ -7,9 +7,11 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from mcp.server import Server
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
 
 from examples import basic, carriers, multiround
+from examples.client_dual_path import PREFERENCES, App, connect
 from examples.expect import as_expected
 from examples.printed_rounds import Request, Response, accept, play, seen
 from tests.bounds import SECONDS
@@ -122,3 +124,50 @@ async def test_a_round_without_an_answer_asks_again_and_instances_take_turns() -
     last = await close(a, {"original": accept(original=3)}, changed)
     assert seen(last) == "result: Item 7 is closed: duplicate of 3."
     assert tracker == {7: "duplicate of 3"}
+
+
+REFUSED = "error -32602: Invalid or expired requestState"
+
+
+@pytest.mark.parametrize(
+    ("module", "example"), [("basic", "basic"), ("basic_multiround", "multiround")]
+)
+def test_the_package_runs_the_two_examples_to_read_first(
+    module: str, example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(f"python -m mrtr_options.{module}") == 0
+    assert DEMONSTRATIONS[example] in capsys.readouterr().out
+
+
+@pytest.mark.anyio
+async def test_a_genuine_state_of_an_older_version_is_refused() -> None:
+    async def older(ctx: Any, params: types.CallToolRequestParams) -> types.InputRequiredResult:
+        return types.InputRequiredResult(request_state='{"reason":"duplicate"}')
+
+    tracker: multiround.Tracker = {}
+    server, former = (multiround.build_server(KEYS, tracker) for _ in range(2))
+    former.add_request_handler("tools/call", types.CallToolRequestParams, older)
+    asked = await close(former)
+    assert seen(await close(server, {"original": accept(original=3)}, asked)) == REFUSED
+    assert tracker == {}
+
+
+@pytest.mark.anyio
+async def test_mrtr_only_refuses_a_server_that_pushes_to_a_client_without_elicitation() -> None:
+    async def pushes(
+        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        answer = await ctx.session.elicit_form("Your PIN?", {"type": "object", "properties": {}})
+        raise AssertionError(f"the push was answered: {answer}")
+
+    app = App(PREFERENCES)
+    refusal = ""
+    with anyio.fail_after(SECONDS):
+        rude = Server("rude", version="1", on_call_tool=pushes)
+        async with connect(rude, app, mode="legacy", mrtr_only=True) as client:
+            try:
+                await app.weather(client, "Tokyo")
+            except MCPError as error:
+                refusal = error.message
+    assert refusal == "Elicitation not supported"
+    assert app.asked == []

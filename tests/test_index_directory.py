@@ -1,5 +1,9 @@
 """Tests of the long job: its counts, its question, the limits of its root, and its cancellation."""
 
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +12,8 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 
-from examples.index_directory import TOOL, build_index_server
+from examples import index_directory
+from examples.index_directory import TOOL, build_index_server, index
 from examples.tasks_client import TasksClient
 from tests.bounds import SECONDS
 
@@ -90,3 +95,31 @@ async def test_no_link_is_followed_and_what_is_no_directory_of_the_tree_is_not_f
         assert isinstance(refused, MCPError)
         assert refused.code == types.INVALID_PARAMS
         assert "leads out" in refused.message
+
+
+@pytest.mark.anyio
+async def test_an_interrupt_cancels_a_walk_without_an_end(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    is_task = threading.Event()
+    interrupted = threading.Event()
+
+    def watched(on_status: Callable[[Any], None]) -> TasksClient:
+        def told(task: Any) -> None:
+            on_status(task)
+            is_task.set()  # before that, there is no task to cancel
+
+        return TasksClient(told)
+
+    def endless(directory: Path) -> Generator[tuple[str, int]]:
+        while True:
+            if is_task.is_set() and not interrupted.is_set():
+                interrupted.set()
+                os.kill(os.getpid(), signal.SIGINT)
+            yield ".bin", 1
+
+    monkeypatch.setattr(index_directory, "TasksClient", watched)
+    monkeypatch.setattr(index_directory, "files_of", endless)
+    with anyio.fail_after(SECONDS):
+        assert await index(tree, "one") is None
+    assert capsys.readouterr().err.endswith("cancelled\n")

@@ -8,7 +8,9 @@ import anyio
 import pytest
 
 from mrtr_options import sdk
-from tests.restaurant import tool
+from mrtr_options.sdk.testing import client as client_of
+from mrtr_options.sdk.testing import served
+from tests.restaurant import answering, tool
 from tests.sdk.fakes import until
 
 pytestmark = pytest.mark.anyio
@@ -98,3 +100,37 @@ async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_t
     async with lifespan():
         held.log.append("in")
     assert held.log[4:] == ["opens", "open", "in", "closes", "closed"]
+
+
+async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order() -> None:
+    ended: list[str] = []
+
+    @asynccontextmanager
+    async def resource() -> AsyncGenerator[None]:
+        yield
+        ended.append("in order")
+
+    async def block() -> None:
+        async with served(sdk.build_server("restaurant", tool(), resources=[resource()])) as url:
+            async with client_of(url, answering()) as caller:
+                await caller.list_tools()
+            raise ValueError("of the block")
+
+    with pytest.raises(ValueError, match="of the block"):
+        await block()
+    assert ended == ["in order"]
+
+
+@both_loops
+async def test_two_first_connections_open_what_is_held_once_and_close_it_when_cut_off() -> None:
+    held = Held()
+    held.may_close.set()
+    lifespan = lifespan_of(held)
+    async with anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(connection, lifespan, held.log, anyio.Event())
+        await until(lambda: bool(held.log))
+        held.may_open.set()
+        await until(lambda: held.log.count("in") == 2)
+        group.cancel_scope.cancel()
+    assert held.log == ["opens", "open", "in", "in", "closes", "closed"]

@@ -153,3 +153,73 @@ def test_only_the_review_needs_its_extra_and_names_it() -> None:
     assert ran.stderr == (
         "mrtr-options: the review needs time-machine: pip install 'mrtr-options[review]'\n"
     )
+
+
+@pytest.mark.parametrize("command", [["play"], ["explore", "--faults", "0"]])
+def test_what_a_file_prints_is_no_part_of_a_commands_json(
+    command: list[str], tmp_path: Path
+) -> None:
+    main(["check", "--init", str(tmp_path / "mine.py")])
+    with (tmp_path / "mine.py").open("a", encoding="utf-8") as file:
+        file.write("print('hello')\n")
+    assert json.loads(printed(main, *command, str(tmp_path / "mine.py"), "--json"))
+
+
+def test_help_lists_the_commands_and_imports_no_sdk() -> None:
+    code = (
+        "import sys, mrtr_options.__main__ as program\n"
+        "try: program.main(['--help'])\n"
+        "finally: assert not {'mcp', 'mcp_types'} & set(sys.modules)"
+    )
+    ran = python("-c", code)
+    assert ran.returncode == 0
+    assert ran.stderr == ""
+    assert "diff " in ran.stdout
+    assert "serve " in ran.stdout
+
+
+@pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
+def test_an_engine_that_stays_away_is_named_once_and_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from mrtr_options.sdk.durable import fleet
+
+    monkeypatch.setenv("MRTR_DATABASE_URL", ENGINE_AWAY["MRTR_DATABASE_URL"])
+    monkeypatch.setattr(fleet, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(fleet, "AGAIN_SECONDS", 0.02)
+    said = refusal(main, ["serve", "L", "--http", "0"])
+    assert said.endswith(f"in MRTR_DATABASE_URL: {IS_AWAY}\n")
+    assert caplog.messages == [f"{IS_AWAY}; waiting for it"]
+
+
+BLOCKED = (
+    "import runpy, sys; sys.modules['dbos'] = None; runpy.run_module('{}', run_name='__main__')"
+)
+
+
+EXTRA = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
+
+
+LACKING = (
+    "mrtr_options.option_k_task",
+    "mrtr_options.option_l_durable",
+    "examples.index_directory",
+)
+
+
+@pytest.mark.parametrize("module", LACKING)
+def test_a_missing_extra_is_one_line_with_what_gets_it(module: str) -> None:
+    ran = python("-c", BLOCKED.format(module))
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr == f"mrtr-options: {EXTRA}\n"
+
+
+def test_a_terminal_without_utf_8_gets_ascii() -> None:
+    ran = python(
+        *("-m", "mrtr_options", "explore", "E", "--faults", "0", "--client", "stops"),
+        PYTHONIOENCODING="ascii",
+    )
+    assert ran.returncode == 0
+    assert ran.stderr == ""
+    assert "not seen (<= 0)" in ran.stdout

@@ -90,3 +90,15 @@ def difference(name: str) -> str:
 @pytest.mark.parametrize("name", FORMS)
 def test_the_page_shows_each_difference(name: str) -> None:
     assert f"```diff\n{difference(name)}\n```" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("era", MODES)
+@pytest.mark.parametrize("name", FORMS)
+async def test_each_form_books_nothing_where_the_user_declines(name: str, era: Era) -> None:
+    module = loaded(name)
+    user = User(declines=True)
+    told = await call(module, era, user)
+    assert "'deposit' was declined" in told
+    assert "an error" not in told
+    assert user.asked == ASKED
+    assert module.booked == []

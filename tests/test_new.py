@@ -6,11 +6,16 @@ import sys
 import tomllib
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_types import ElicitResult
 
+from mrtr_options import sdk
 from mrtr_options.__main__ import main
-from mrtr_options.demo.own_tool import STYLES, files_of
+from mrtr_options.demo.own_tool import STYLES, default, files_of
+from mrtr_options.sdk.protection import new_key
 from tests.commands import REPOSITORY, output, python, refusal
 from tests.evidence import every
 
@@ -90,3 +95,31 @@ def test_new_refuses_in_one_line_and_writes_nothing(
         (tmp_path / name).write_text("", encoding="utf-8")
     assert says in refusal(main, ["new", *arguments])
     assert {path.name for path in tmp_path.iterdir()} == {"there.py", "test_tried.py"}
+
+
+@pytest.mark.parametrize("command", ["order_taxi.py no-port", "order_taxi.py 0"])
+def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
+    command: str, tmp_path: Path
+) -> None:
+    tool, _ = files_of("default", "order_taxi")
+    (tmp_path / "order_taxi.py").write_text(tool, encoding="utf-8")
+    ran = python(*command.split(), cwd=tmp_path, MRTR_STATE_KEYS="short")
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == "", ran.stderr
+    assert ran.stderr.count("\n") == 1, ran.stderr
+
+
+@pytest.mark.anyio
+async def test_what_new_writes_knows_the_one_caller_over_stdio(tmp_path: Path) -> None:
+    settings = sdk.Settings(keys=[new_key()], principal=default.caller_of)
+    with default.instance(tmp_path, settings) as server:
+        async with Client(server, mode="2026-07-28", elicitation_callback=answer) as client:
+            result = await client.call_tool("own_tool", {"item": "x", "reference": "r"})
+    assert default.Records(tmp_path / "records.sqlite").all()[0][0] == "local"
+    assert not result.is_error
+
+
+async def answer(context: Any, params: Any) -> ElicitResult:
+    """Take the first choice of a form."""
+    ((name, field),) = params.requested_schema["properties"].items()
+    return ElicitResult(action="accept", content={name: field["enum"][0]})

@@ -17,8 +17,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from mrtr_options.sdk.protection import new_key, read_without_key
 from mrtr_options.sdk.questions import request_for
-from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE
+from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, log_to_standard_error
 from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from tests.bounds import SECONDS
@@ -214,3 +215,36 @@ async def test_a_crash_of_one_call_leaves_those_beside_it_alone(
         await finish(waiting)
     assert texts == [SPRINGFIELD] * 2
     assert weather.count(await ledger.effects())["bill"] == 2
+
+
+def test_the_log_on_standard_error_has_a_round_once_beside_the_log_of_an_mcpserver(
+    log: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rounds = logging.getLogger("mrtr_options.rounds")
+    monkeypatch.setattr(rounds, "handlers", [])
+    monkeypatch.setattr(rounds, "propagate", True)
+    log_to_standard_error()
+    rounds.info("round 1")
+    assert capsys.readouterr().err.count("round 1") == 1
+    assert log.messages == []
+
+
+async def metric(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    assert isinstance(params, types.ElicitRequestFormParams)
+    assert params.requested_schema.keys() <= {"type", "properties", "required", "$schema"}
+    return accepted(units="metric")
+
+
+@pytest.mark.parametrize("letter", sorted(all_options()))
+async def test_an_exception_is_an_error_and_no_name_of_a_class_is_in_a_schema(letter: str) -> None:
+    server = instance(letter, Settings(Ledger(RuntimeError("a detail of the destination"))))
+    async with Client(server, mode="2026-07-28", elicitation_callback=metric) as client:
+        (tool,) = (await client.list_tools()).tools
+        assert tool.input_schema.keys().isdisjoint(("title", "description"))
+        assert "title" not in tool.input_schema["properties"]["location"]
+        with pytest.raises(MCPError) as raised:
+            await client.call_tool("weather", {"location": "Tokyo"})
+        assert raised.value.code == types.INTERNAL_ERROR
+        assert "a detail" not in str(raised.value)

@@ -1,12 +1,17 @@
 """Tests of option files: they are found by name, two loads share nothing; and the high tier."""
 
 import re
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mcp.server.mcpserver import MCPServer
 
+from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
+from mrtr_options.tool.guarantees import Guarantees
 from tests.fixtures import entry_of
 from tests.sending import answer, connected, counts, send, settings, text_of
 
@@ -76,3 +81,29 @@ def test_a_file_that_is_no_option_is_one_clear_line(
 
 
 PATH = option_named("I").path
+
+
+def test_two_files_with_one_letter_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("option_n_new", "option_n_newer"):
+        (tmp_path / f"{name}.py").write_text('"""Title."""\n')
+    monkeypatch.setattr(options, "DECK", tmp_path)
+    with pytest.raises(CannotLoad, match=r"option_n_newer\.py have one letter"):
+        options.whole_deck()
+
+
+def test_every_option_has_an_entry_and_all_have_the_same_keys_in_the_same_order() -> None:
+    deck = tomllib.loads((options.DECK / options.GUARANTEES).read_text(encoding="utf-8"))
+    assert list(deck) == [
+        path.name[7].upper() for path in sorted(options.DECK.glob("option_?_*.py"))
+    ]
+    for entry in deck.values():
+        assert list(entry) == [key for key in Guarantees.model_fields if key in entry]
+
+
+def test_the_high_tier_refuses_wrappers() -> None:
+    run_with = replace(settings(), wrappers=[legacy_shim])
+    with pytest.raises(CannotLoad, match="the high tier has none"):
+        load(PATH, run_with)
+    assert isinstance(load(PATH, settings()), MCPServer)

@@ -6,18 +6,21 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal, cast
 
+import anyio
 import mcp_types as types
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp.server import Server
 from pydantic import BaseModel, Field, create_model
 
 from mrtr_options import sdk
+from mrtr_options.review.bench.client import MODES
 from tests.restaurant import (
     TIERS,
     WHEN,
     Booking,
+    Hour,
     Serve,
     answering,
     book,
@@ -226,3 +229,60 @@ async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> 
     async with modern(server) as client:
         with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
             await one_round(client, request_state='{"hour": 3}')
+
+
+async def mistaken(ctx: Any, params: Any, values: Any = None) -> Any:
+    """Serve a prompt or a resource, and fail to validate the author's own data."""
+    Booking.model_validate({})
+
+
+FRAMES = sdk.ContinuationStore()
+
+
+OF_ANYTHING: dict[str, Any] = {
+    "J": sdk.keyed_replay(mistaken),
+    "H": FRAMES.linear(mistaken),
+    "G": sdk.ToolBuilder[Any, Any, Any]()
+    .step("when", lambda ctx, params, values: Hour(hour=18))
+    .end(mistaken)
+    .build(),
+}
+
+
+@pytest.mark.parametrize("option", OF_ANYTHING)
+async def test_a_mistake_in_a_prompt_or_a_resource_is_an_error_of_the_authors_too(
+    option: str,
+) -> None:
+    handler = OF_ANYTHING[option]
+    server = Server("restaurant", on_get_prompt=handler, on_read_resource=handler)
+    sdk.protect(server)
+    async with FRAMES, Client(server, mode=MODES["modern"]) as client:
+        for get in (client.get_prompt, client.read_resource)[: 1 if option == "H" else 2]:
+            with pytest.raises(MCPError, match=r"^Internal server error$"):
+                await get("menu://today")
+
+
+async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
+    server = sdk.build_server("restaurant", tool(tip))  # `tip` does not look at its arguments
+    with pytest.raises(MCPError, match="party"):
+        await call(server, arguments={"guest": "Ada", "party": 9})
+    async with modern(server) as client:
+        with pytest.raises(MCPError, match="Unknown tool: 'weather'"):
+            await client.call_tool("weather", {})
+
+
+async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
+    server = own_server(sdk.ContinuationStore().linear(book_in_line))
+    sdk.protect(server, sdk.Settings())
+    with pytest.raises(MCPError, match=r"async with store"):
+        await call(server)
+
+
+def test_a_server_serves_on_one_event_loop_after_another() -> None:
+    server = sdk.build_server("restaurant", tool(), settings=sdk.Settings())
+
+    async def listed() -> str:
+        async with Client(server) as client:
+            return (await client.list_tools()).tools[0].name
+
+    assert [anyio.run(listed, backend=each) for each in ("asyncio", "trio")] == ["book_table"] * 2

@@ -55,3 +55,10 @@ def test_a_proposal_that_does_or_shows_something_else_is_red(
     said = held(tmp_path, old, new)
     assert "AssertionError" in said
     assert why in said
+
+
+def test_a_proposal_that_cannot_be_loaded_is_refused_in_one_line(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.py"
+    ran = python("-m", "pytest", "tests/test_invariant.py", f"--proposal={missing}")
+    assert ran.stderr.startswith(f"ERROR: there is no file {missing}; ")
+    assert ran.stderr.strip().count("\n") == 0

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from itsdangerous import Signer
 from mcp.server.request_state import InvalidRequestState
@@ -159,3 +159,37 @@ def test_a_key_may_be_hex_base64_or_bytes() -> None:
     ]
     for key in (*written, protection.new_key()):
         assert protection.check_keys([key]) == [key]
+
+
+@both_codecs
+@given(token=st.text(max_size=300) | st.text("sv1.AQaz09-_=").map("s1.".__add__))
+@example(token="s1.YQ.é")
+@example(token="s1.YQ.\ud800")  # a lone surrogate cannot be encoded; JSON can carry one
+@example(token="v1.\ud800")
+def test_no_made_up_token_is_good(sealed: bool, token: str) -> None:
+    with pytest.raises(InvalidRequestState):
+        CODECS[sealed].unseal(token)
+
+
+@both_codecs
+def test_no_other_last_character_is_good(sealed: bool) -> None:
+    """Change the last character, which has unused bits in base64."""
+    token = CODECS[sealed].seal(b"state")
+    for number in range(128):
+        if chr(number) != token[-1]:
+            with pytest.raises(InvalidRequestState):
+                CODECS[sealed].unseal(token[:-1] + chr(number))
+
+
+@pytest.mark.parametrize(
+    ("ring", "complaint"),
+    [
+        ([], "at least one key"),
+        *(([key], "make one with") for key in (b"\n" * 32, b"\r\n" * 32, b"\0" * 32, b"")),
+    ],
+)
+def test_no_key_and_a_key_of_blanks_are_refused_everywhere(
+    ring: list[bytes], complaint: str
+) -> None:
+    with pytest.raises(protection.BadKeys, match=complaint):
+        protection.check_keys(ring)

@@ -1,13 +1,16 @@
 """Tests of states that name their instance, and of the balancer's configuration in OPERATIONS."""
 
+import select
 import shutil
+import socket
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
 import httpx2
 import pytest
+from anyio.abc import ByteStream
 from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState
 from mcp_types import InputRequiredResult
@@ -115,3 +118,65 @@ async def test_haproxy_routes_by_state_and_bounds_bodies(tmp_path: Path) -> None
             response = await http.post(f"http://127.0.0.1:{port}{PATH}", content=long)
             assert response.status_code == 413
             assert response.headers.get("server") != "uvicorn"
+
+
+async def closed(stream: ByteStream) -> bytes:
+    """Receive until the connection is closed, and return the bytes."""
+    received = b""
+    with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        while True:
+            received += await stream.receive()
+    return received
+
+
+def one_too_many(port: int, most: int) -> bytes:
+    """Open one connection too many, and return the first bytes of whichever is closed."""
+    with ExitStack() as stack, suppress(ConnectionError):  # a connection may be refused at once
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            for _ in range(most + 1)
+        ]
+        closing, _, _ = select.select(opened, [], [], SECONDS)
+        return closing[0].recv(1)
+    return b""
+
+
+@needs_haproxy
+async def test_haproxy_routes_by_state_and_bounds_bodies_and_connections(tmp_path: Path) -> None:
+    fleet = [Settings(MemoryLedger(), keys=[KEY.encode()], instance=name) for name in NAMES]
+    async with (
+        over_http(*(instance("H", each) for each in fleet)) as urls,
+        AsyncExitStack() as stack,
+    ):
+        at = [
+            (f"127.0.0.1:{8001 + place}", httpx2.URL(urls[place]).netloc.decode())
+            for place in (0, 1)
+        ]
+        port = await stack.enter_async_context(haproxy(tmp_path, *at))
+        async with connected(f"http://127.0.0.1:{port}{PATH}") as client:
+            asked = [await send(client, "Tokyo") for _ in range(8)]
+            states = [
+                got.request_state or "" for got in asked if isinstance(got, InputRequiredResult)
+            ]
+            assert {state.partition("~")[0] for state in states} == set(NAMES)
+            for each in asked:
+                assert text_of(await answer(client, "Tokyo", each)).startswith("Tokyo, Japan")
+        for place in (0, 1):  # without the balancer's routing, half of them would be refused
+            async with connected(urls[place]) as one, connected(urls[1 - place]) as other:
+                with pytest.raises(MCPError, match="is not waiting on this server"):
+                    await answer(other, "Tokyo", await send(one, "Tokyo"))
+        async with httpx2.AsyncClient(timeout=SECONDS) as http:
+            long = b"x" * (MAX_BODY_BYTES + 1)
+            response = await http.post(f"http://127.0.0.1:{port}{PATH}", content=long)
+            assert response.status_code == 413
+            assert response.headers.get("server") != "uvicorn"
+        assert await anyio.to_thread.run_sync(one_too_many, port, 50) == b""
+
+
+@needs_haproxy
+async def test_haproxy_ends_a_request_that_does_not_come_in_time(tmp_path: Path) -> None:
+    async with haproxy(tmp_path, ("http-request 20s", "http-request 1s")) as port:
+        half = f"POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n1"
+        async with await anyio.connect_tcp("127.0.0.1", port) as slow:
+            await slow.send(half.encode())
+            assert (await closed(slow)).startswith(b"HTTP/1.1 408 ")

@@ -1,5 +1,6 @@
 """Tests of real serving: another process, a socket or a pipe, and the SDK's own client."""
 
+import io
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from mrtr_options.__main__ import main
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.world.ledger_file import effects_after
@@ -27,9 +29,9 @@ from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
-from tests.bounds import SECONDS
+from tests.bounds import KEY, SECONDS
 from tests.sdk.fakes import until
-from tests.sending import text_of, user
+from tests.sending import connected, text_of, user
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -174,3 +176,30 @@ async def test_a_request_at_work_may_end_after_the_signal_and_is_cancelled_when_
             await at_work.wait()
             web.should_exit = True
     assert outcome == ["done"] if ends else outcome[0] == "cancelled" != outcome[1]
+
+
+async def test_a_server_configured_by_its_environment_warns_of_nothing_and_ends_at_ctrl_c(
+    tmp_path: Path,
+) -> None:
+    ledger = tmp_path / "ledger"
+    with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
+        async with connected(server.url) as client:
+            await client.list_tools()  # the server is up, and handles its own end
+        assert server.said == ""
+        assert server.end(signal.SIGINT) == ""
+    assert ledger.exists()
+
+
+def test_ctrl_c_between_the_url_and_the_first_connection_ends_the_server_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted(io.StringIO):
+        def flush(self) -> None:
+            raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(sys, "stderr", Interrupted())
+    try:
+        assert main(["serve", "E", "--http", "0"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)

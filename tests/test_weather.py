@@ -1,5 +1,6 @@
 """Tests of the domain: the places that a name can mean, the texts, and the counts of a ledger."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -85,3 +86,24 @@ async def test_a_call_whose_ledger_is_lost_ends_and_says_nothing_of_where_it_was
     assert refusal.value.error.data == {"reason": "ledger_unusable"}
     assert str(path) not in refusal.value.message
     assert await SqliteLedger(path).effects() == ()
+
+
+@pytest.mark.parametrize(
+    "location", ["Atlantis", "Spring", "Springfield, Ohio", "", ", Japan", "Japan"]
+)
+def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
+    for look_up in (weather.places_named, weather.only_place, weather.which_place):
+        with pytest.raises(weather.UnknownPlace, match="Unknown location: ") as unknown:
+            look_up(location)
+        assert repr(location) in str(unknown.value)
+
+
+def test_a_file_that_cannot_be_a_ledger_is_one_clear_line(tmp_path: Path) -> None:
+    no_database = tmp_path / "notes.txt"
+    no_database.write_text("not a database " * 100)
+    for path in (no_database, tmp_path, tmp_path / "no" / "such" / "folder.db"):
+        with pytest.raises(weather.LedgerUnusable, match="name a writable SQLite file") as unusable:
+            SqliteLedger(path)
+        assert os.fspath(path) in str(unusable.value)
+        assert "\n" not in str(unusable.value)
+    assert no_database.read_text().startswith("not a database")

@@ -1,17 +1,24 @@
 """Tests of instances in memory: how they end, and the history of a run on them."""
 
+import asyncio
 import time
+from pathlib import Path
 
+import anyio
 import pytest
+from mcp import Client
 
+from mrtr_options.review.bench.deployments import memory
+from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Effect
-from mrtr_options.review.bench.messages import LOST
+from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import option_named
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -36,3 +43,24 @@ async def test_time_passes_for_one_run_and_not_for_the_process() -> None:
     for slug, code in (("expired", -32602), ("slow-user", None)):
         assert (await run(E, named(slug).on_one())).exchanges[-1][1].reply.code == code
     assert time.time is real
+
+
+async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
+    shared_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = anyio.Event()
+
+    async def never(client: Client, request: Request, gone: anyio.Event | None) -> Reply:
+        waiting.set()
+        await anyio.sleep_forever()
+        raise AssertionError("the request went on")
+
+    monkeypatch.setattr(memory, "exchange", never)
+    with anyio.fail_after(SECONDS):
+        async with MemoryInstances(Memory(), E, 1, shared_folder).running() as deployment:
+            call = asyncio.ensure_future(deployment.send(0, Request("Tokyo")))
+            await waiting.wait()
+            deployment.new_death()
+            call.cancel()  # as asyncio does at a Ctrl-C
+            with pytest.raises(asyncio.CancelledError):
+                await call

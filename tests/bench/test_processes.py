@@ -14,11 +14,13 @@ import pytest
 
 from mrtr_options.review.bench.deployments import HANG_SECONDS
 from mrtr_options.review.bench.deployments.processes import Processes, ProcessInstances
+from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.messages import LOST, Request
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
-from mrtr_options.review.bench.subjects import Subject, all_subjects
+from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.review.explore.counterexamples import first_breach
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.judge.guarantees import guarantees_of, judge_history
@@ -121,3 +123,10 @@ async def test_a_task_on_a_process_that_is_killed_keeps_every_guarantee(slug: st
     with anyio.fail_after(SECONDS):
         seen = judge_history(await run(K, named(slug), Processes()), guarantees_of(K))
     assert not grid.judge(K, [seen])
+
+
+async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() -> None:
+    subject = subject_named("L+call-key")
+    with anyio.fail_after(SECONDS):
+        history = await run(subject, calling().under(parse("crash@audit1 back2")))
+    assert first_breach(subject, history) is None

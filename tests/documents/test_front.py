@@ -59,3 +59,14 @@ def test_a_count_of_the_argument_is_printed_by_a_command_beside_it(
             for command in commands:
                 assert main(shlex.split(command)) == 0
             assert counts <= {*re.findall(r"audit/bill (\d/\d)", capsys.readouterr().out)}, part
+
+
+WORDS = 700
+
+
+def test_the_readme_is_read_once_and_begins_with_two_commands() -> None:
+    lines = README.splitlines()
+    words = " ".join(line for line in lines if not line.startswith("|")).split()
+    assert len(words) <= WORDS
+    assert {"$ make demo", "$ make test"} <= {line.split("  ")[0] for line in lines[:25]}
+    assert not re.search("[¹ⁿᵏ²ᵀ]", README)

@@ -23,8 +23,10 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.svg import is_drawn
+from mrtr_options.tool.notation import DEFAULT
 from scoreboard.cost import report
 from tests.browser import Tab
 from tests.commands import printed
@@ -175,3 +177,135 @@ def stories_of(data: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, lis
             heads, steps, *rest = data["stories"][number]
             found[sets[-1]] = [data["heads"][heads], [data["steps"][step] for step in steps], *rest]
     return found
+
+
+def story_of(
+    told: Mapping[str, Any], faults: str, policy: Policy = "resends", subject: str = "F"
+) -> dict[str, Any]:
+    (row,) = (row for row in told["worlds"] if (row["policy"], row["subject"]) == (policy, subject))
+    names = [*told["names"]]
+    added = [names[number] if number >= 0 else "" for number in row["added"]]
+    _, steps, _, _, audits, bills, _, shown = told["stories"][row["stories"][added.index(faults)]]
+    return {
+        "steps": [told["steps"][number] for number in steps],
+        "audits": audits,
+        "bills": bills,
+        "anomalies": {told["anomalies"][number]["name"] for number in shown},
+    }
+
+
+def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
+    seen: Tab, kept: dict[str, Any]
+) -> None:
+    titles = seen.texts("[data-picture] h2")
+    for subject, title in zip(("E", DEFAULT), titles, strict=True):
+        (row,) = (
+            each
+            for each in kept["worlds"]
+            if each["subject"] == subject and f"the client {each['policy']}" in title
+        )
+        found = story_of(kept, "lost3", row["policy"], subject)["anomalies"]
+        assert in_words(parse("lost3")) in title
+        assert {each.name for each in ANOMALIES if each.name in title} == {
+            each.name for each in ANOMALIES if each.name in found
+        }
+    assert ["charged twice" in title for title in titles] == [True, False]
+
+
+UNKNOWN = {
+    "view=play&subjects=F&faults=lost3,moon9": "moon9",
+    "view=play&subjects=F&faults=lost,__proto__3": "lost, __proto__3",
+    "view=play&subjects=F,Z&policy=resends&faults=lost3": "Z",
+    "view=play&subjects=F&policy=moon&step=x": "moon",
+    "view=toString&store=%3Cimg src=x%3E": "toString, <img src=x>",
+    "view=diff&left=__proto__&era=x": "era, __proto__",
+    "view=play&subjects=F&faults=" + "lost3," * 10_000 + "x" * 99: "x" * 30 + "…",
+}
+
+
+def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> None:
+    for fragment, named in UNKNOWN.items():
+        seen.show(fragment)
+        assert text(seen, ".unexplored") == f"Unknown in this link: {named}. The rest is shown."
+        assert text(seen, "#view h1")
+
+
+def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
+    seen.show("view=play&subjects=F&policy=resends")
+    seen.run("""document.querySelector('[data-at="response 3"]').focus()""")
+    seen.press("Enter")
+    assert seen.run("document.activeElement.dataset.fault") == "lost3"
+    seen.press("ArrowDown")
+    assert seen.run("document.activeElement.dataset.fault") == "crash3"
+    seen.press("Enter")
+    assert "faults=crash3" in seen.run("location.hash")
+    seen.run("document.activeElement.blur()")
+    for _ in range(3):
+        seen.press("ArrowLeft")
+    assert count(seen, "F", "bill") == 1
+    assert "step=" in seen.run("location.hash")
+    seen.press("ArrowRight")
+    seen.press("ArrowRight")
+    assert count(seen, "F", "bill") == 2
+    seen.press("ArrowRight")
+    assert "step=end" in seen.run("location.hash")
+    seen.press(" ")
+    assert "step" not in seen.run("location.hash")
+    assert count(seen, "F", "audit") == 0
+
+
+VIEWS = (
+    "view=overview",
+    "view=options&cell=options/F/charged-twice",
+    "view=play&subjects=F,H&faults=lost3&step=end",
+    "view=diff",
+    *(f"view=diff&left={left}&right={right}" for left, right in ("EA", "BM", "BH")),
+    "view=clients",
+    "view=redeploys&cell=redeploys/J/reworded",
+    "view=scoreboard&cell=servers/fastmcp/state-rewritten",
+    *(
+        f"view=scoreboard&board={board}"
+        for board in ("frameworks", "proxies", "failures", "changes")
+    ),
+    "view=costs",
+    "view=method",
+)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (900, True), (1400, True)])
+def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behind_it(
+    seen: Tab, width: int, dark: bool
+) -> None:
+    seen.resize(width, 900, dark=dark)
+    for fragment in VIEWS:
+        seen.show(fragment)
+        assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
+        assert seen.run(CONTRAST) == [], fragment
+
+
+CONTRAST = """(() => {
+  const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
+    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, each, place) => sum + each * [0.2126, 0.7152, 0.0722][place], 0);
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const found = parts(getComputedStyle(each).backgroundColor);
+      if (found.length < 4 || found[3] > 0) return found;
+    }
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((each) => each.nodeType === 3 && each.data.trim());
+    if (!own || !element.getClientRects().length) continue;
+    if (element.closest("title, script, option, :disabled")) continue;
+    const style = getComputedStyle(element);
+    const colour = element.ownerSVGElement ? style.fill : style.color;
+    const [one, other] = [light(parts(colour)), light(behind(element))].sort((a, b) => b - a);
+    // A lane's line crosses the text, unless the text's edge hides it.
+    const crossed = element.closest(".band svg")
+      && `${style.paintOrder} ${parts(style.stroke)}` !== `stroke ${behind(element).slice(0, 3)}`;
+    if (crossed || (one + 0.05) / (other + 0.05) < 4.5) faint.push(element.outerHTML.slice(0, 200));
+  }
+  return faint;
+})()"""
