@@ -47,3 +47,12 @@ def test_two_loads_of_a_file_share_no_module_beside_it(tmp_path: Path) -> None:
 )
 def test_a_command_runs_a_proposal_with_modules_beside_it(command: str, tmp_path: Path) -> None:
     assert main(command.format(proposal(tmp_path)).split()) == 0
+
+
+def test_a_proposal_in_a_package_finds_its_neighbours(tmp_path: Path) -> None:
+    folder = tmp_path / "my_package"
+    path = proposal(folder)
+    (folder / "__init__.py").touch()
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("from my_helper", "from .my_helper"), encoding="utf-8")
+    assert loaded(path, "TITLE") == "helper of my_package"

@@ -123,3 +123,9 @@ def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
 def test_no_pause_and_no_wait_for_another_delivery_can_be_asked_for() -> None:
     sdk.ResumingClient(Mock(), pause_seconds=0)
     sdk.single_use(sdk.SqliteStore(":memory:"), wait_seconds=0)
+
+
+def test_attempts_that_are_no_whole_number_are_refused_where_they_are_given() -> None:
+    attempts: Any = 1.5
+    with pytest.raises(TypeError, match=r"takes a whole number for attempts, not 1\.5"):
+        sdk.single_use(sdk.SqliteStore(":memory:"), attempts=attempts)

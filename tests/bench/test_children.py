@@ -12,11 +12,13 @@ import anyio
 import mcp_types as types
 import pytest
 
+from mrtr_options.demo.diff import written
 from mrtr_options.review.bench.deployments.children import (
     CannotStart,
     ChildInstances,
     Children,
 )
+from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
@@ -24,7 +26,7 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.steps import Send
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS
@@ -259,3 +261,24 @@ async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
     assert observe(history).outcome == "completed"
     assert observe(history).effects == {"audit": 2, "bill": 1}
     assert re.fullmatch(tries, (tmp_path / "tries").read_text())
+
+
+async def test_two_instances_share_no_module(tmp_path: Path) -> None:
+    source = inserted(FIRST, "import json; json.seen = getattr(json, 'seen', 0) + 1")
+    source = source.replace("return text(", "return text(str(json.seen) + ")
+    async with children(tmp_path, source=source) as found:
+        # The rounds go to 0, 1, 0 in turn, and an instance counts its own.
+        seen = await played(found, "clean-springfield", 2)
+    assert seen.text is not None
+    assert seen.text.startswith("2Springfield")
+
+
+async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
+    """Find no result recorded by the guard, which the client would then get."""
+    guarded = written("F+guard").source.replace(
+        '"rounds.sqlite"', repr(str(tmp_path / "rounds.sqlite"))
+    )
+    async with children(tmp_path, source=guarded) as found:
+        for _ in range(2):
+            history = await run(ANY, calling().under(parse("crash@bill3")), found)
+            assert anomalies_in(history) == {"charged, told of an error", "call lost"}

@@ -6,17 +6,21 @@ No test asserts a time: figures are either counted, or made up.
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import pytest
 
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.world import temporal
 from mrtr_options.tool.catalogue import all_options
 from scoreboard.cost import __main__ as command
 from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
 from scoreboard.cost.lines import count_again, count_lines
-from scoreboard.cost.report import Spread
+from scoreboard.cost.report import BY_HAND, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
@@ -115,3 +119,42 @@ def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run()
     shown = report.with_notes(count_again(old))
     (row,) = [line for line in shown.splitlines() if line.startswith("| E |")]
     assert row.endswith(f"| {of_e.author} | {of_e.sdk} |")
+
+
+@pytest.mark.evidence("how costs are measured")
+@pytest.mark.anyio
+async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_disk() -> None:
+    with anyio.fail_after(SECONDS):
+        found = await parked.measure_parked([subject_named("F"), subject_named("L")])
+    assert names(found) == ["H", "task", "L"]
+    frame, task, row = found
+    assert frame.bytes > task.bytes > 0
+    assert row.bytes > 0
+    assert frame.ended_bytes is None
+
+
+@pytest.mark.evidence("how costs are measured")
+@pytest.mark.parametrize(("name", "workers"), [("SQLite", 1), ("Temporal, 3 workers", 3)])
+def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) -> None:
+    if workers > 1 and not temporal.installed():
+        pytest.skip(temporal.MISSING)
+    with engines.engines(None) as found:
+        (engine,) = (each for each in found if each.name == name)
+        assert engine.workers == workers
+        timed = engines.time_rounds([subject_named("L")], engine, lambda: None)
+    assert [(each.engine, each.callers, each.subject) for each in timed] == [
+        (name, callers, subject) for callers in (1, 4) for subject in (BY_HAND, "L")
+    ]
+    assert timed[0].ratio == Spread(median=1, low=1, high=1)
+    assert not multiprocessing.active_children()
+
+
+def test_a_run_that_left_something_out_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = report.read().model_copy(update={"left_out": ["PostgreSQL: pip install it"]})
+    monkeypatch.setattr(command, "FILE", tmp_path / "cost.json")
+    monkeypatch.setattr(command, "measure", Mock(return_value=found))
+    assert command.main([]) == 0
+    assert "not measured: PostgreSQL" in capsys.readouterr().err
+    assert not (tmp_path / "cost.json").exists()

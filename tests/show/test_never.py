@@ -1,13 +1,18 @@
 """Tests of *never*: it is said only where runs and closed searches of the model say it."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from documents import explored
+from mrtr_options.__main__ import main
 from mrtr_options.review.explore import never
-from mrtr_options.review.explore.never import EXTRAS, never_in, searches
+from mrtr_options.review.explore.never import DESCRIBED, EXTRAS, never_in, searches
+from mrtr_options.tool.catalogue import all_options
+from tests.commands import printed
 
 
 def row_of(subject: str, policy: str) -> dict[str, Any]:
@@ -60,3 +65,11 @@ def test_fault_that_the_model_lacks_makes_nothing_never(monkeypatch: pytest.Monk
     assert never.LACKING == []
     monkeypatch.setattr(never, "LACKING", ["late"])
     assert never_in(row_of("F+guard", "resends")) == []
+
+
+def test_explore_says_never_of_no_file_of_others(tmp_path: Path) -> None:
+    file = tmp_path / "E.py"
+    file.write_text(all_options()["E"].source, encoding="utf-8")
+    (row,) = json.loads(printed(main, "explore", str(file), "--client", "resends", "--json"))
+    assert row["subject"] not in DESCRIBED
+    assert row["never"] == []
