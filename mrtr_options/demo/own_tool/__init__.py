@@ -34,12 +34,14 @@ class Style:
     base: str = DEFAULT
 
 
-_UNTOLD = "REPEAT_IS_TOLD"
+_UNTOLD, _EARLY = "REPEAT_IS_TOLD", "EARLY_IS_ASKED"
 
 STYLES = {
     DEFAULT: Style("J in the guard, call named: a store that all instances share"),
     "j": Style("J, keyed replay: no store", (_UNTOLD,)),
-    "e": Style("E, MRTR native: a round at a time, no store", (_UNTOLD, "EARLY_IS_ASKED"), "j"),
+    "f": Style("F, once: a round at a time, no store", (_UNTOLD, _EARLY), "e"),
+    "e": Style("E, MRTR native: a round at a time, no store", (_UNTOLD, _EARLY), "j"),
+    "g": Style("G, tool builder: named steps, no store", (_UNTOLD, _EARLY, "CHANGE_IS_ASKED"), "j"),
     "h": Style("H, continuation store: waits in its process", (_UNTOLD, "ANY_INSTANCE"), "j"),
 }
 
