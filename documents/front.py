@@ -215,7 +215,7 @@ def cells(row: Row) -> Sequence[str]:
     )
 
 
-REFUSED = " (a request that is redirected, or needs a new token: {} of {} tried)"
+REFUSED = " (a request that is redirected, or needs a new token: {} of {})"
 """The clients that send a request again after an answer that tells them to."""
 
 DOES: dict[Model, str] = {
