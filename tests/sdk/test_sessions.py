@@ -46,9 +46,10 @@ async def opened(http: httpx2.AsyncClient, url: str, **more: str) -> httpx2.Resp
     return await http.post(url, json=INITIALIZE, headers={**HEADERS, **more})
 
 
-def user_of(ctx: sdk.Context) -> str | None:
-    """Name a caller by a header, as behind a proxy that authenticates."""
-    return ctx.request.headers.get("user") if ctx.request else None
+def user_of(ctx: sdk.Context) -> str:
+    """Name a caller by a header, as behind a proxy that authenticates; KeyError without one."""
+    assert ctx.request is not None
+    return ctx.request.headers["user"]
 
 
 @ON_ASYNCIO
