@@ -62,6 +62,7 @@ def test_a_count_of_the_argument_is_printed_by_a_command_beside_it(
 
 
 WORDS = 700
+WORDS_OF_A_PAGE = 2_000
 
 
 def test_the_readme_is_read_once_and_begins_with_two_commands() -> None:
@@ -70,3 +71,10 @@ def test_the_readme_is_read_once_and_begins_with_two_commands() -> None:
     assert len(words) <= WORDS
     assert {"$ make demo", "$ make test"} <= {line.split("  ")[0] for line in lines[:25]}
     assert not re.search("[¹ⁿᵏ²ᵀ]", README)
+
+
+def test_no_page_to_read_is_longer_than_a_sitting_or_has_a_mark() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert len(text.split()) <= WORDS_OF_A_PAGE, page.name
+        assert not re.search("[¹ⁿᵏ²ᵀ]", text), page.name
