@@ -215,7 +215,7 @@ def cells(row: Row) -> Sequence[str]:
     )
 
 
-REFUSED = " (a request that is redirected, or needs a new token: {} of {})"
+REFUSED = " after a loss; {} of {} after a redirect, or with a new token"
 """The clients that send a request again after an answer that tells them to."""
 
 DOES: dict[Model, str] = {
@@ -262,7 +262,7 @@ def charges(report: Report) -> str:
     heads = (
         "the tool",
         "runs that lose a response: charged twice",
-        "runs that do, and whose program then calls the tool again: charged twice",
+        "runs that lose a response, and then call the tool again: charged twice",
     )
     rows: list[Sequence[str]] = []
     for server in report.servers:
