@@ -269,7 +269,7 @@ CONDUCT: dict[str, Callable[[Seen], bool]] = {
     "A lost connection raises outside the call, from the client's context manager.": (
         lambda seen: seen.got == "client error"
     ),
-    "After a lost connection you must create a new client.": (
+    "After a lost connection you must connect again.": (
         lambda seen: _loses(seen) and is_dead(seen)
     ),
     f"After a lost response it tells nothing for {LIMIT_SECONDS:.0f} s or more.": (
@@ -294,7 +294,7 @@ CONDUCT: dict[str, Callable[[Seen], bool]] = {
     "It does not send on a state that came without a question.": (
         lambda seen: seen.trouble == "state-only-twice" and _fails(seen)
     ),
-    "It treats a state without a question as an empty result.": (
+    "It gives a state without a question to the application as a result, and does not send it on.": (
         lambda seen: seen.trouble == "state-only-twice" and _is_empty(seen)
     ),
     "It asks the user although another question of the round is of an unknown kind.": (
