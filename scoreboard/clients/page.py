@@ -294,7 +294,7 @@ CONDUCT: dict[str, Callable[[Seen], bool]] = {
     "It does not send on a state that came without a question.": (
         lambda seen: seen.trouble == "state-only-twice" and _fails(seen)
     ),
-    "It gives a state without a question to the application as a result, and does not send it on.": (
+    "It gives a state without a question to the application as a result.": (
         lambda seen: seen.trouble == "state-only-twice" and _is_empty(seen)
     ),
     "It asks the user although another question of the round is of an unknown kind.": (

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias
 
 import mcp_types as types
+from pydantic.dataclasses import dataclass as checked
 
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.setup import Era, Fleet
@@ -206,8 +207,8 @@ class Sending:
     at_effect: str | None = None
 
 
-Send: TypeAlias = "Callable[[Sending], Awaitable[Reply]]"
-Around: TypeAlias = "Callable[[Sending, Send], Awaitable[Reply]]"
+Send: TypeAlias = Callable[[Sending], Awaitable[Reply]]
+Around: TypeAlias = Callable[[Sending, Send], Awaitable[Reply]]
 
 
 def nest(faults: Sequence[Kind], send: Send) -> Send:
@@ -254,8 +255,8 @@ class ArrivingEffect(Protocol):
         ...
 
 
-Arrive: TypeAlias = "Callable[[], Awaitable[None]]"
-AtEffect: TypeAlias = "Callable[[ArrivingEffect, Arrive], Coroutine[Any, Any, None]]"
+Arrive: TypeAlias = Callable[[], Awaitable[None]]
+AtEffect: TypeAlias = Callable[[ArrivingEffect, Arrive], Coroutine[Any, Any, None]]
 
 
 # --- a fault ------------------------------------------------------------------------------------
@@ -264,15 +265,18 @@ RAREST = 100
 """The rarity of a fault that only happens if something is broken."""
 
 
-@dataclass(frozen=True)
+@checked(frozen=True)
 class Kind:
     """One way in which a request can go wrong.
+
+    Raises:
+        ValidationError: A column has no such value.
 
     Attributes:
         name: Its name, without the round.
         says: The fault in a sentence.
         around: What it does around the request.
-        words: The fault in the few words of a table's cell, 25 characters with the round at most.
+        words: The fault in the few words of a table's cell.
         instruction: The same as an instruction, as the page offers it; see `where`.
         phase: The part of the request that it concerns.
         at: The effect at which it happens; None for a fault of the request itself.

@@ -69,7 +69,7 @@ def _check_response(
     tools: dict[str, dict[str, Any]],
     before: dict[tuple[object, ...], Rule],
 ) -> Iterator[Problem]:
-    """Yield the problems of a response. A repeated wrong response breaks the same rule."""
+    """Yield the problems of a response."""
     reply = one.reply
     ruling = rule_on(calls, one)
     rule = ruling.rule
@@ -89,13 +89,21 @@ def _check_response(
     if reply.later and any(not isinstance(each, Refused) for each in one.allowed):
         return
     if not _select_fitting(one):
-        if reply.questions and not one.request.asks:
-            rule = rules.ASKS_ONLY_WHO_CAN_BE_ASKED
-        elif not reply.is_refusal:
-            rule = before.get(_client_view(reply), rule)
-            if rule.is_ordinary:
-                before[_client_view(reply)] = rule
-        yield one.breaks(rule, in_words(one.allowed), describe_reply(reply))
+        broken = _rule_broken(one, rule, before)
+        yield one.breaks(broken, in_words(one.allowed), describe_reply(reply))
+
+
+def _rule_broken(one: Exchange, rule: Rule, before: dict[tuple[object, ...], Rule]) -> Rule:
+    """Return the rule that a response breaks; of a repeated wrong response the same one."""
+    reply = one.reply
+    if reply.questions and not one.request.asks:
+        return rules.ASKS_ONLY_WHO_CAN_BE_ASKED
+    if reply.is_refusal:
+        return rule
+    rule = before.get(_client_view(reply), rule)
+    if rule.is_ordinary:
+        before[_client_view(reply)] = rule
+    return rule
 
 
 def _check_absence(calls: Calls, one: Exchange) -> Iterator[Problem]:
