@@ -149,7 +149,7 @@ DECLINED = after_a_step(asking(who("one")))
         *(
             pytest.param(where(do), RuntimeError, says, id=f"{says}-{where.__name__}")
             for do, says in (
-                (cancel_self, "CancelledError"),
+                (raising(asyncio.CancelledError()), "CancelledError"),
                 (raising(BaseExceptionGroup("at once", [asyncio.CancelledError()])), "at once"),
                 (raising(SystemExit(1)), "SystemExit"),
                 (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
@@ -218,6 +218,21 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
             with pytest.raises(error, match=says):
                 await send(answers, asked)
     assert world.kinds() == ["first"]
+
+
+@pytest.mark.parametrize("where", [after_a_step, in_a_step])
+async def test_a_handler_that_cancels_its_own_task_ends_its_call(
+    sqlite: str, where: Callable[[Handle], Handle]
+) -> None:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        await ctx.elicit(who())
+        return cast("Any", await where(cancel_self)(ctx))
+
+    async with served(sqlite, World(), handler) as send:
+        asked = await send()
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="CancelledError"):
+                await send(named("Ann"), asked)
 
 
 async def test_code_in_a_scope_of_anyio_leaves_a_step_at_once(engine: str) -> None:
