@@ -150,9 +150,10 @@ class Reading:
 
     @cached_property
     def end(self) -> Reply:
-        """The last reply of call 1: its result, or else the last that its client saw."""
-        replies = self._replies_to(1)
-        return next((reply for reply in replies if reply.is_result), replies[-1])
+        """The last reply of call 1: a result, or else the last that its client went on from."""
+        every = [got.reply for sent, got in self.deliveries if sent.call == 1 and not got.lost]
+        last = self._replies_to(1)[-1]
+        return next((reply for reply in every if reply.is_result), last)
 
     def _replies_to(self, call: int) -> list[Reply]:
         """Return the replies that a call's client saw, after one that is lost."""
