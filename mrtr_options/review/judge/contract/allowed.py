@@ -268,7 +268,7 @@ def _rule_on_pushed(calls: Calls, one: Exchange) -> Ruling:
         shown = Reply(questions={_KEY: asked.message}, schemas={_KEY: asked.schema})
         due = [each for each in ruling.responses if isinstance(each, Asks) and each.fits(shown)]
         came = describe_reply(shown)
-        if not due or not all(places_meant(location)):
+        if not due or not places_meant(location)[-1]:
             problems.append(one.breaks(ruling.rule, in_words(ruling.responses), came))
             if not any(isinstance(each, Ends) for each in ruling.responses):
                 ruling.responses[:] = [Refused(()), Reports(one.reply.text or "", None)]
