@@ -16,6 +16,8 @@ def test_any_call_of_any_tool_is_done_once_and_told_truly(examples: int) -> None
     settings(max_examples=examples)(given(stories)(play))()
 
 
+# DBOS uses the module in threads of its own while Hypothesis draws.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.parametrize("examples", every("any tool", {"10": 10, "400": 400}, ("10",)))
 def test_any_call_on_an_engine_is_done_once_and_told_truly(examples: int) -> None:
     with engine() as play_there:
