@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from mrtr_options.review.bench.faults import KINDS, by_name
 
 
-@pytest.mark.parametrize("wrong", [{"phase": "respons"}, {"tried": "chek"}, {"at": "refund"}])
+@pytest.mark.parametrize("wrong", [{"phase": "later"}, {"tried": "never"}, {"at": "refund"}])
 def test_a_column_without_such_a_value_is_refused_by_its_name(wrong: dict[str, Any]) -> None:
     (column,) = wrong
     with pytest.raises(ValidationError, match=column):
