@@ -134,5 +134,6 @@ def engine() -> Generator[Callable[[Story], None]]:
 
 
 async def _play(here: Process, story: Story) -> None:
-    bank = Bank([*story.troubles], [*story.looks], False, 1.5 * WAIT_SECONDS)
+    # An engine repeats an effect whose process died before its record, under the same key.
+    bank = Bank([*story.troubles], [*story.looks], True, 1.5 * WAIT_SECONDS)
     await play_through(KeptWorld(story, bank, here.apart()))
