@@ -40,7 +40,7 @@ that can tell one call from another by themselves (`replay`, `durable`).
 
 from __future__ import annotations
 
-import hashlib
+import decimal
 import inspect
 import json
 import secrets
@@ -48,22 +48,24 @@ import time
 import unicodedata
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, TypeVar, cast
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp.server.auth.middleware.auth_context import get_access_token
 from pydantic import SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.capabilities import is_modern
-from mrtr_options.sdk.current_request import request_here, server_of
-from mrtr_options.sdk.handler import NAMES_CALLS, HandlerT, Principal, refusal, why_not
+from mrtr_options.sdk.current_request import check_arguments, request_here
+from mrtr_options.sdk.handler import NAMES_CALLS, Context, HandlerT, Principal, refusal, why_not
 from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.writing import digest
 
 CALL_KEY = "mrtr-options/call-key"
 """The entry of `_meta` that holds the key."""
@@ -73,6 +75,9 @@ REPEAT = "mrtr-options/repeat"
 """The entry of a response's `_meta` that says that it is handed out again: `{"since": TIME}`, the
 time of the first one in ISO 8601.
 """
+
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+"""Rounds no number of a request."""
 
 MAX_NOTE_CHARS = 1_000
 """The longest sentence that a repeat adds to its content."""
@@ -180,7 +185,7 @@ class CallNaming:
 
     def name_of(
         self,
-        ctx: ServerRequestContext[Any, Any],
+        ctx: Context,
         params: types.InputResponseRequestParams,
         caller: str | None,
     ) -> CallName | None:
@@ -198,7 +203,7 @@ class CallNaming:
             MCPError: -32602, it is not a call key; -32600, the name needs a caller, none is known,
                 and there is no call key.
         """
-        caller = caller if self.caller is None else self.caller(ctx)
+        caller = (caller if self.caller is None else self.caller(ctx)) or None
         target = getattr(params, "name", None)
         if not isinstance(target, str):  # a resource has no arguments
             return None
@@ -229,7 +234,11 @@ class CallNaming:
         arguments = arguments_as_read(params)
         if isinstance(self.call, str):
             return arguments.get(self.call)
-        return self.call(caller, arguments)
+        try:
+            return self.call(caller, arguments)
+        except Exception:
+            check_arguments()
+            raise
 
     def digest_of(self, params: types.InputResponseRequestParams) -> str:
         """Return a digest of the arguments that a call made again must have, too.
@@ -242,7 +251,7 @@ class CallNaming:
         return digest_of(arguments)
 
 
-def subject_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
+def subject_of(ctx: Context) -> str | None:
     """Name who calls by issuer and subject; None without a token, or where it has no subject.
 
     The SDK's own principal has the client's id in it, which changes when the client registers anew.
@@ -305,9 +314,7 @@ def new_call_key() -> str:
     return str(uuid.UUID(int=milliseconds << 80 | version << 76 | high << 64 | variant << 62 | low))
 
 
-def call_key_of(
-    ctx: ServerRequestContext[Any, Any], params: types.InputResponseRequestParams
-) -> CallKey | None:
+def call_key_of(ctx: Context, params: types.InputResponseRequestParams) -> CallKey | None:
     """Return the key of a request.
 
     None for a request without one, and for one of an old client, which has a whole call in one
@@ -341,27 +348,51 @@ def arguments_as_read(
     read = request_here().arguments
     if read is None:
         return deepcopy(getattr(params, "arguments", None) or {})  # a function may change them
-    said = read.model_dump(by_alias=True, exclude_defaults=exclude_defaults)
+    said = read.model_dump(by_alias=True, exclude_defaults=exclude_defaults, warnings=False)
     try:
-        return json.loads(json.dumps(said, default=_plain))
+        return json.loads(json.dumps(_plain(said)))
     except ValueError:  # Python reads and writes no more than some thousand digits
         why = "The arguments do not fit: a number is too long."
         raise MCPError(types.INVALID_PARAMS, why) from None
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has in the place of a value: a secret's text, a set in one order."""
-    if isinstance(value, SecretStr | SecretBytes):
-        return to_jsonable_python(value.get_secret_value())
-    if isinstance(value, set | frozenset):
-        plain = cast("list[Any]", to_jsonable_python(value))
-        return sorted(plain, key=lambda each: json.dumps(each, sort_keys=True))
-    return to_jsonable_python(value)
+    """Return what JSON has in the place of a value, the same for all values that are equal."""
+    match value:
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {_plain_key(name): _plain(each) for name, each in items}
+        case list() | tuple():
+            return [_plain(each) for each in cast("list[Any]", value)]
+        case set() | frozenset():
+            plain = [_plain(each) for each in cast("set[Any]", value)]
+            return sorted(plain, key=lambda each: json.dumps(each, sort_keys=True))
+        case _:
+            return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    match value:
+        case SecretStr() | SecretBytes():
+            return to_jsonable_python(value.get_secret_value())
+        case Decimal() if value.is_finite():
+            value = _EXACT.normalize(value) if value else Decimal(0)
+            return f"{value:f}" if abs(value.adjusted()) < MAX_SHOWN_CHARS else str(value)
+        case datetime() if value.tzinfo is not None:
+            with suppress(OverflowError):  # in the first or the last hours of all years
+                value = value.astimezone(UTC)
+            return value.isoformat()
+        case _:
+            return to_jsonable_python(value)
+
+
+def _plain_key(name: object) -> object:
+    return name if isinstance(name, str | int) else str(_plain(name))
 
 
 def digest_of(arguments: Mapping[str, Any] | None) -> str:
     """Return a digest of the arguments of a call; see `_canonical`."""
-    return hashlib.sha256(_canonical(arguments or {}).encode()).hexdigest()
+    return digest(_canonical(arguments or {}))
 
 
 def _canonical(value: object) -> str:
@@ -370,9 +401,8 @@ def _canonical(value: object) -> str:
     The order of names makes no difference. 150 and 150.0 are one number. Text is in one form of
     Unicode: an accent is the same in one character and in two.
     """
-    sent = unicodedata.normalize("NFC", json.dumps(value, ensure_ascii=False))
-    same_numbers = json.loads(sent, parse_float=_number)
-    return json.dumps(same_numbers, sort_keys=True)
+    sent = unicodedata.normalize("NFC", _ENCODER.encode(value))
+    return _SORTING_ENCODER.encode(_DECODER.decode(sent))
 
 
 def _number(text: str) -> int | float:
@@ -380,18 +410,21 @@ def _number(text: str) -> int | float:
     return int(number) if number.is_integer() else number
 
 
-def as_repeat(response: ResponseT, since: float, note: str | None = None) -> ResponseT:
+# Made once: json.dumps and json.loads make one for each use with settings.
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_DECODER = json.JSONDecoder(parse_float=_number)
+_SORTING_ENCODER = json.JSONEncoder(sort_keys=True)
+
+
+def as_repeat(response: ResponseT, since: float) -> ResponseT:
     """Return a recorded response that says that it is one.
 
     Args:
         response: The response. Its `_meta` gets the entry `REPEAT`.
         since: When the first one was, in seconds since 1970.
-        note: A sentence for the model, put before a tool's content, with "{since}" for the time;
-            None to add none.
     """
-    meta = {**(response.meta or {}), REPEAT: {"since": _iso(since)}}
-    repeat = response.model_copy(update={"meta": meta})
-    return repeat if note is None else with_note(repeat, note)
+    meta = {**(response.meta or {}), REPEAT: {"since": iso(since)}}
+    return response.model_copy(update={"meta": meta})
 
 
 def error_as_repeat(error: MCPError, since: float) -> MCPError:
@@ -401,7 +434,7 @@ def error_as_repeat(error: MCPError, since: float) -> MCPError:
     """
     data: Any = error.error.data
     if data is None or (isinstance(data, dict) and "repeat" not in data):
-        data = {**cast("dict[str, Any]", data or {}), "repeat": {"since": _iso(since)}}
+        data = {**cast("dict[str, Any]", data or {}), "repeat": {"since": iso(since)}}
     return MCPError(error.error.code, error.error.message, data)
 
 
@@ -440,11 +473,11 @@ def check_note(user: str, note: str | None) -> None:
 
 
 def _digest(*parts: object) -> str:
-    place = _canonical([*parts, server_of()])
-    return hashlib.sha256(place.encode()).hexdigest()[:32]
+    return digest(_canonical([*parts, request_here().server]))[:32]
 
 
-def _iso(seconds: float) -> str:
+def iso(seconds: float) -> str:
+    """Return a time as ISO 8601 has it, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 

@@ -18,13 +18,12 @@ effect once, `legacy_shim` asks old clients.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import (
     Any,
@@ -39,24 +38,22 @@ from typing import (
 )
 
 import mcp_types as types
-from mcp.server import MCPServer, Server
 from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.call_key import CallFunction
 from mrtr_options.sdk.effects import value_of
-from mrtr_options.sdk.handler import Params, Principal, check_server
+from mrtr_options.sdk.handler import AnyServer, Params, Principal, T, check_server
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds, new_key
-from mrtr_options.sdk.questions import AnswerT, Cancelled, Declined, Inquiry, Question
+from mrtr_options.sdk.questions import Cancelled, Declined, Question
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.server import Tool, arguments_of, protect, text
 from mrtr_options.sdk.settings import Settings, settings_or_environment
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.sdk.single_use.reservations import Store
-from mrtr_options.sdk.together import AsksTogether
+from mrtr_options.sdk.writing import digest
 
 P = ParamSpec("P")
-T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Told = str | BaseModel | types.CallToolResult
 ToldT = TypeVar("ToldT", bound=Told)
@@ -89,34 +86,30 @@ class Guarding(TypedDict, total=False):
     attempts: int
 
 
-class Call(AsksTogether):
+class Call:
     """A call, as its tool is given it: who calls, how to ask, how to do a thing once.
 
     Attributes:
         caller: The name of the caller; empty for a stranger, whom `call_is_secret` lets in.
         lifespan_context: What the server's lifespan yields.
+        elicit: Asks the user, or the client; see `ReplayContext.elicit`.
+        elicit_all: Asks several questions in one round; see `ReplayContext.elicit_all`.
         memo: Computes a value once in a call; see `ReplayContext.memo`.
         until: Waits for something that is done elsewhere; see `ReplayContext.until`.
         ran: Returns whether an effect ran in this round; see `ReplayContext.ran`.
+        report_progress: Tells the client how far its request is.
     """
 
     def __init__(self, ctx: ReplayContext[Any]) -> None:
         self._ctx = ctx
         self.caller = ctx.caller or ""
         self.lifespan_context: Any = ctx.lifespan_context
+        self.elicit = ctx.elicit
+        self.elicit_all = ctx.elicit_all
         self.memo = ctx.memo
         self.until = ctx.until
         self.ran = ctx.ran
         self.report_progress = ctx.report_progress
-
-    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-        """Ask the user, or the client; see `ReplayContext.elicit`."""
-        return await self._ctx.elicit(question)
-
-    async def _answers_to(
-        self, questions: Sequence[Question[Any] | Inquiry[Any]]
-    ) -> tuple[Any, ...]:
-        return await self._ctx.elicit_all(*questions)
 
     async def confirm(self, message: str) -> bool:
         """Ask the user for a yes. A no, a declined and a dismissed question are none.
@@ -126,7 +119,7 @@ class Call(AsksTogether):
         Raises:
             CannotAsk: The client cannot be asked.
         """
-        key = f"confirm {hashlib.sha256(message.encode()).hexdigest()[:8]}"
+        key = f"confirm {digest(message)[:8]}"
         unasked = f"This client cannot ask its user: {message}"
         try:
             answer = await self.elicit(Question(key, message, Consent, unasked=unasked))
@@ -150,7 +143,7 @@ class Call(AsksTogether):
             effect: Does it, async or not.
             given: What the effect is given.
             settled: Asks the destination whether it was done. It is given the first of what the
-                effect is given, as many as it takes. It returns what the effect returned; False if
+                effect is given, as many as it needs. It returns what the effect returned; False if
                 it was not done, None if that cannot be said.
 
         Raises:
@@ -163,6 +156,9 @@ class Call(AsksTogether):
         return cast("T", value_of(effect, value))
 
 
+ToolFunction = Callable[Concatenate[Call, P], Awaitable[ToldT]]
+
+
 class Calls:
     """The calls of a server's tools, each known by its name and done once.
 
@@ -170,8 +166,8 @@ class Calls:
         store: Where they are recorded; shared by all instances.
         keys: The ring of state keys, the signing one first; shared by all instances. None for
             those of the environment.
-        caller: Names who calls; None for a stranger. Over stdio `ctx.request` is None, and the one
-            caller is who started the process.
+        caller: Names who calls; None or "" for a stranger. Over stdio `ctx.request` is None, and
+            the one caller is who started the process.
         settings: All that an instance is run with, in place of the environment. What is given
             above counts.
     """
@@ -185,27 +181,23 @@ class Calls:
         settings: Settings | None = None,
     ) -> None:
         settings = settings_or_environment(settings)
-        keys = keys or settings.keys
+        keys = settings.keys if keys is None else keys
         for warning in _differences(store, keys):
             _logger.warning(warning)
         self.store = store
-        self.settings = replace(
-            settings, keys=keys or [new_key()], principal=caller or settings.principal
-        )
+        keys = [_key_of_process()] if keys is None else keys
+        self.settings = replace(settings, keys=[*keys], principal=caller or settings.principal)
 
     def tool(
         self,
-        server: MCPServer[Any] | Server[Any],
+        server: AnyServer,
         *,
         name_by: str | CallFunction,
         name: str | None = None,
         description: str | None = None,
         annotations: types.ToolAnnotations | None = None,
         **guarding: Unpack[Guarding],
-    ) -> Callable[
-        [Callable[Concatenate[Call, P], Awaitable[ToldT]]],
-        Callable[Concatenate[Call, P], Awaitable[ToldT]],
-    ]:
+    ) -> Callable[[ToolFunction[P, ToldT]], ToolFunction[P, ToldT]]:
         """Make a decorator that serves an async function as a tool of a server of either tier.
 
         Its first parameter is the `Call`; the others are the tool's arguments.
@@ -220,15 +212,14 @@ class Calls:
 
         Raises:
             TypeError: It is no such server or function.
-            ValueError: Its calls cannot be named so; or the server is protected otherwise.
+            ValueError: Its calls cannot be named so; or the server is protected otherwise, as by
+                other `Calls`, whose keys differ.
         """
         self._protect(server)
         options: Guarding = {"repeat_note": REPEAT_NOTE, **guarding}
         guard = single_use(self.store, call=name_by, **options)
 
-        def add(
-            function: Callable[Concatenate[Call, P], Awaitable[ToldT]],
-        ) -> Callable[Concatenate[Call, P], Awaitable[ToldT]]:
+        def add(function: ToolFunction[P, ToldT]) -> ToolFunction[P, ToldT]:
             arguments, output = _models_of(function)
             tool = Tool(
                 name or function.__name__,
@@ -244,17 +235,23 @@ class Calls:
 
         return add
 
-    def _protect(self, server: MCPServer[Any] | Server[Any]) -> None:
+    def _protect(self, server: AnyServer) -> None:
         """Protect the server, unless this object has done so."""
-        check_server(server, MCPServer, Server)
+        check_server(server)
         others = [each for each in server.middleware if isinstance(each, ProtectedRounds)]
         if not others:
             protect(server, self.settings)
-        elif any(each.principal is not self.settings.principal for each in others):
+        elif any(each.settings != self.settings for each in others):
             raise ValueError(
-                f"the server {server.name!r} is protected with other settings: leave out"
-                " build_server and protect, and give Calls these settings"
+                f"the server {server.name!r} is protected with other settings (keys, caller, ...):"
+                " give all Calls of a server the same, and leave out build_server and protect"
             )
+
+
+@cache
+def _key_of_process() -> bytes:
+    """Make a key that all `Calls` of this process share."""
+    return new_key()
 
 
 def _differences(store: Store, keys: Sequence[bytes] | None) -> list[str]:
@@ -285,11 +282,15 @@ def _models_of(function: Callable[..., Any]) -> tuple[type[BaseModel], type[Base
     _, *parameters = signature.parameters.values()
     told: Any = signature.return_annotation
     is_told = isinstance(told, type) and issubclass(told, Told)
-    is_fit = all(each.annotation is not each.empty and each.kind in _NAMED for each in parameters)
+    is_fit = all(
+        each.annotation is not each.empty and each.kind in _NAMED and each.name[0] != "_"
+        for each in parameters
+    )
     if not (inspect.iscoroutinefunction(function) and is_told and is_fit):
         raise TypeError(
             f"calls.tool takes `async def {function.__name__}(call: Call, reference: str, ...) ->"
-            " str`, with a type for each argument; it may return a model or a CallToolResult, too"
+            " str`, with a type for each argument, whose name begins with a letter; it may return a"
+            " model or a CallToolResult, too"
         )
     fields: dict[str, Any] = {
         each.name: (each.annotation, ... if each.default is each.empty else each.default)
@@ -300,15 +301,22 @@ def _models_of(function: Callable[..., Any]) -> tuple[type[BaseModel], type[Base
 
 
 def _as_many_as(function: Callable[..., object], given: Sequence[object]) -> Sequence[object]:
-    """Return the first of these values, as many as a function takes.
+    """Return the first of these values, as many as a function needs.
+
+    What it can do without is its own: a time limit is no amount.
 
     Raises:
-        TypeError: It takes more.
+        TypeError: It needs more.
     """
-    signature = inspect.signature(function)
-    kinds = [each.kind for each in signature.parameters.values()]
-    takes_all = inspect.Parameter.VAR_POSITIONAL in kinds
-    first = given if takes_all else given[: len([kind for kind in kinds if kind in _POSITIONAL])]
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a function in C
+        return given
+    parameters = signature.parameters.values()
+    takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    positional = [each for each in parameters if each.kind in _POSITIONAL]
+    needed = [each for each in positional if each.default is each.empty] or positional[:1]
+    first = given if takes_all else given[: len(needed)]
     signature.bind(*first)
     return first
 

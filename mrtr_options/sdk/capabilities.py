@@ -1,6 +1,6 @@
 """The kinds of question that a client can be asked, by its era and its declared capabilities.
 
-Knows the SDK's types only.
+Knows the SDK's types and `handler`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 
+from mrtr_options.sdk.handler import Context
 
-def is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
+
+def is_modern(ctx: Context) -> bool:
     """Return whether this request is of the modern era (2026-07-28 or later)."""
     return is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION)
 
 
-def declares_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
+def declares_forms(ctx: Context) -> bool:
     """Return whether the client declared elicitation in form mode.
 
     An empty `elicitation` capability means form mode (MCP 2025-11-25, elicitation, capabilities).
@@ -33,7 +34,7 @@ Kinds = frozenset[str]
 """The kinds of question that a client can be asked: of "form", "url", "sampling" and "roots"."""
 
 
-def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
+def kinds(ctx: Context) -> Kinds:
     """Return the kinds of question that may answer this request: none for an old client."""
     if not is_modern(ctx):
         return _kinds(False, False, False, False)
@@ -65,7 +66,7 @@ def kind_of_request(request: types.InputRequest) -> str:
             return "form"
 
 
-def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
+def can_ask(ctx: Context) -> bool:
     """Return whether this request may be answered with a question.
 
     That takes a modern client that can show forms.
@@ -81,7 +82,7 @@ _CAPABILITIES: dict[str, dict[str, Any]] = {
 }
 
 
-def check_declared(ctx: ServerRequestContext[Any, Any], result: types.Result) -> None:
+def check_declared(ctx: Context, result: types.Result) -> None:
     """Refuse to send a question of a kind the client did not declare, whatever the handler did.
 
     Raises:

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from mcp import MCPError
 from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel
 
-from mrtr_options.sdk.handler import Context, Principal, refusal
+from mrtr_options.sdk.handler import (
+    Clock,
+    Context,
+    NotBegun,
+    Params,
+    Principal,
+    arguments_of,
+    arguments_that_fit,
+    refusal,
+)
 from mrtr_options.sdk.keys import ByHand
 from mrtr_options.sdk.reasons import Reason
 
@@ -33,8 +43,10 @@ class Request:
         number: The round in its call: 1 for the first, one more than the round that asked for every
             other; 0 where it is not known.
         is_in_time: Whether its state is young enough.
+        is_too_long: Whether the state that it hands out is longer than a token may be.
         latest: The run that last read an answer by hand; None if none did.
         arguments: Its arguments as its tool's model reads them; None if no tool has read them.
+        misfit: The refusal of arguments that do not fit; None if they do.
         clock: Tells the time, in seconds since 1970.
     """
 
@@ -44,9 +56,11 @@ class Request:
     call: str | None = None
     number: int = 0
     is_in_time: bool = True
+    is_too_long: bool = False
     latest: ByHand | None = None
     arguments: BaseModel | None = None
-    clock: Callable[[], float] = time.time
+    misfit: MCPError | None = None
+    clock: Clock = time.time
 
     def begin_call(self) -> None:
         """Make it the first round of a new call."""
@@ -58,11 +72,34 @@ current_request: ContextVar[Request | None] = ContextVar("request", default=None
 """The request that this code runs for; None for code that runs for none."""
 
 
-def keep_arguments(arguments: BaseModel) -> None:
-    """Keep the arguments of this request as its tool's model reads them."""
+def keep_arguments(model: type[BaseModel], params: Params) -> None:
+    """Keep the arguments of this request as its tool's model reads them, for its call's name.
+
+    Whoever finds the call unknown refuses those that do not fit; see `check_arguments`.
+    """
     this = request_here()
     current_request.set(this)  # for code that runs for no request
-    this.arguments = arguments
+    this.misfit = None
+    try:
+        this.arguments = arguments_of(params, model)
+    except MCPError as error:
+        this.arguments = arguments_that_fit(params, model)
+        this.misfit = error
+
+
+def check_arguments(effects: Collection[str] = ()) -> None:
+    """Refuse arguments that do not fit, in the words of a call that may have had these effects.
+
+    Raises:
+        MCPError: -32602; as a `NotBegun`, so that what was reserved for it is given back.
+    """
+    misfit = request_here().misfit
+    if misfit is None:
+        return
+    said = misfit.message
+    if effects:
+        said += f" Before that, this call did something, or may have: {', '.join(effects)}."
+    raise NotBegun(misfit.code, said)
 
 
 def request_here() -> Request:
@@ -104,13 +141,8 @@ def check_protected() -> None:
 
 
 def caller_of(ctx: Context) -> str | None:
-    """Name the caller, by the settings of the server; None for an unknown one."""
-    return request_here().principal(ctx)
-
-
-def server_of() -> str | None:
-    """Return the name of the server that this request came to; None where none protects states."""
-    return request_here().server
+    """Name the caller, by the settings of the server; None for one without a name."""
+    return request_here().principal(ctx) or None
 
 
 def by_hand(params: object) -> ByHand:
@@ -120,8 +152,3 @@ def by_hand(params: object) -> ByHand:
     if this.latest is None or this.latest.params is not params:
         this.latest = ByHand(params)
     return this.latest
-
-
-def latest_by_hand() -> ByHand | None:
-    """Return the run that last read an answer in this request; None if none did."""
-    return request_here().latest

@@ -1,7 +1,7 @@
 """The effects of a call, as its stand-in tells of them, and how its handler ends.
 
 A stand-in with a record of effects (`replay`, `once`, `tool_builder`, `durable`) runs each effect
-through `run_effect`. A wrapper, such as the guard, opens a `CallEffects` for each round and
+through `CallEffects.run`. A wrapper, such as the guard, opens a `CallEffects` for each round and
 reads there what has happened: a call that has done something does not give its name away, and one
 that has done nothing may begin again. A handler that does its effects by itself tells nothing, so
 nothing is known of them.
@@ -25,22 +25,20 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 import mcp_types as types
 from mcp import MCPError
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from mrtr_options.sdk.handler import await_result, refusal
+from mrtr_options.sdk.handler import Action, Yields, await_result, failure_of, refusal
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.reasons import Reason
 
-T = TypeVar("T")
-
 _logger = logging.getLogger(__name__)
 
-Settled = Callable[[], Awaitable[object] | object]
+Settled = Action[object]
 """Asks the destination whether an effect has happened: after it raised, and in the guard or on an
 engine after its process died. It returns False if not, None if the destination cannot say, and else
 what the effect returned.
@@ -61,8 +59,8 @@ class NotDone(Exception):
 class Unknown(Exception):
     """The end of a call of which nobody knows whether it was done. The text is for the caller.
 
-    The next call under the name tries again, and asks `settled` first. On an engine (K, L) it does
-    so only if nothing has begun; else the call has ended, and this is told again.
+    The next call under the name tries again, and asks `settled` first. On an engine (K, L) it asks
+    its user again, too; and it is not tried if its steps returned more than 1 MiB.
     """
 
 
@@ -85,6 +83,11 @@ def meant_by(error: Exception) -> Exception:
     if not all(isinstance(each, _CAREFUL_FIRST) for each in said):
         return group
     return next(each for kind in _CAREFUL_FIRST for each in said if isinstance(each, kind))
+
+
+def says_not_done(error: Exception) -> bool:
+    """Return whether an exception says that the effect did not happen."""
+    return isinstance(meant_by(error), Declined | Cancelled | CannotAsk | NotDone | Yields)
 
 
 @dataclass
@@ -127,6 +130,7 @@ class CallEffects:
         ending: The exception that ended the handler without an effect, or without its user's
             consent.
         fresh: The effects that this run of the handler has begun. Its author may try them again.
+        values: The values that this round has computed, for when it is run again.
     """
 
     before: list[str] = field(default_factory=list[str])
@@ -139,6 +143,7 @@ class CallEffects:
     save: Callable[[CallEffects], Awaitable[None]] = _save_nowhere
     ending: Exception | None = None
     fresh: set[str] = field(default_factory=set[str])
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def names(self) -> list[str]:
@@ -149,6 +154,12 @@ class CallEffects:
     def done(self) -> list[str]:
         """The effects that have happened for certain."""
         return [*self.before, *(key for key, each in self.now.items() if each.word == "done")]
+
+    @property
+    def left_open(self) -> list[str]:
+        """The effects that an earlier run began and this one did not come to."""
+        begun = (key for key, each in self.now.items() if each.word != "done")
+        return [key for key in begun if key not in self.fresh]
 
     @property
     def may_run_again(self) -> bool:
@@ -168,10 +179,11 @@ class CallEffects:
 
     def write(self) -> str | None:
         """Return them as text; None if there are none."""
-        if not self.names:
+        if not (self.before or self.now):
             return None
-        now = _STANDINGS.dump_python(self.now, mode="json")
-        return json.dumps({"call": self.call, "before": self.before, "now": now})
+        now = {key: vars(standing) for key, standing in self.now.items()}
+        said = {"call": self.call, "before": self.before, "now": now, "values": self.values}
+        return json.dumps(said)
 
     def read(self, text: str | None) -> None:
         """Take what an earlier run of this round wrote."""
@@ -180,14 +192,13 @@ class CallEffects:
             self.call = said["call"]
             self.before = said["before"]
             self.now = _STANDINGS.validate_python(said["now"])
+            self.values = said.get("values", {})
 
     def add(self, names: Iterable[str]) -> None:
         """Add effects of earlier rounds."""
         self.before += [name for name in names if name not in self.names]
 
-    async def run(
-        self, key: str, effect: Callable[[], Awaitable[T] | T], settled: Settled | None
-    ) -> Any:
+    async def run(self, key: str, effect: Action[object], settled: Settled | None = None) -> Any:
         """Run an effect, unless it has happened, and return its value as JSON has it.
 
         Raises:
@@ -205,13 +216,14 @@ class CallEffects:
         try:
             await self.save(self)
             value = await await_result(effect())
-        except Exception as error:
-            if isinstance(meant_by(error), Declined | Cancelled | CannotAsk | NotDone):
-                del self.now[key]  # the author says that it did not happen
+        except BaseException as raised:
+            error = failure_of(raised)
+            if says_not_done(error):
+                del self.now[key]
                 raise
             standing.word = "failed"
             if settled is None or not await self._is_settled(key, standing, settled):
-                raise
+                raise error from error.__cause__
             return standing.value
         _keep(standing, value)
         return standing.value
@@ -266,9 +278,11 @@ def _keep(standing: Standing, value: object) -> None:
 
 def value_of(effect: Callable[..., object], value: Any) -> Any:
     """Return a recorded value as the effect's own annotation has it; as JSON if it has none."""
+    if value is None:
+        return None
     try:
         kind = inspect.signature(effect, eval_str=True).return_annotation
-        if kind in (inspect.Signature.empty, None) or value is None:
+        if kind in (inspect.Signature.empty, None):
             return value
         return TypeAdapter(kind).validate_python(value)
     except (NameError, TypeError, ValueError):
@@ -288,31 +302,22 @@ def effects_here() -> CallEffects:
 @contextmanager
 def keeping_effects(effects: CallEffects | None = None) -> Generator[CallEffects]:
     """Mark a block in which a stand-in tells of a call's effects; a block around it stays."""
-    here = _here.get()
-    token = _here.set(effects or here or CallEffects())
+    here = effects or _here.get() or CallEffects()
+    token = _here.set(here)
     try:
-        yield cast("CallEffects", _here.get())
+        yield here
     finally:
         _here.reset(token)
-
-
-async def run_effect(
-    key: str, effect: Callable[[], Awaitable[T] | T], settled: Settled | None = None
-) -> Any:
-    """Run an effect of the call that this code runs for; see `CallEffects.run`."""
-    return await effects_here().run(key, effect, settled)
 
 
 # --- what is said -------------------------------------------------------------------------------
 
 
-def told_before(names: Iterable[str]) -> str:
-    """Return the sentence about the effects of a call that ends without its user's consent."""
-    known = ", ".join(map(repr, names))
-    return (
-        f"Before that, this call did something, or may have: {known}. It is recorded, and a call"
-        " with the same name gets this answer. Tell the user before anything is done once more."
-    )
+_IS_KEPT = (
+    "It is recorded, and a call with the same name gets this answer. Tell the user before anything"
+    " is done once more."
+)
+_IS_OPEN = "Tell the user. Who calls again and goes on learns what became of it."
 
 
 def in_doubt(names: Iterable[str] = (), *, may_run_again: bool = False) -> MCPError:
@@ -333,12 +338,20 @@ def in_doubt(names: Iterable[str] = (), *, may_run_again: bool = False) -> MCPEr
 
 def with_effects(result: types.CallToolResult, effects: CallEffects) -> types.CallToolResult:
     """Return the result of a refused call. A named one says what it has done before."""
-    if not effects.is_named or not effects.keeps_name() or isinstance(effects.ending, Unknown):
+    if isinstance(effects.ending, Unknown):
         return result
-    if isinstance(effects.ending, NotDone):
-        _logger.error("NotDone was raised after %s was done: the name is kept", effects.done)
-    sentence = types.TextContent(text=told_before(effects.names))
-    return result.model_copy(update={"content": [*result.content, sentence]})
+    if effects.left_open:
+        then = _IS_OPEN
+    elif effects.is_named and effects.keeps_name():
+        then = _IS_KEPT
+        if isinstance(effects.ending, NotDone):
+            _logger.error("NotDone was raised after %s was done: the name is kept", effects.done)
+    else:
+        return result
+    known = ", ".join(map(repr, effects.names))
+    sentence = f"Before that, this call did something, or may have: {known}. {then}"
+    content = [*result.content, types.TextContent(text=sentence)]
+    return result.model_copy(update={"content": content})
 
 
 # --- results ---------------------------------------------------------------------------------
@@ -366,11 +379,9 @@ def outcome_of(error: Exception) -> types.CallToolResult | None:
             return text(f"The question {error.key!r} was declined.")
         case Cancelled():
             return text(f"The question {error.key!r} was cancelled.")
-        case CannotAsk():
-            return text(str(error), is_error=True)
         case NotDone():
             return text(str(error))
-        case Unknown():
+        case CannotAsk() | Unknown():
             return text(str(error), is_error=True)
         case _:
             return None

@@ -18,11 +18,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import mcp_types as types
-from mcp.server import ServerRequestContext
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from mrtr_options.sdk.capabilities import is_modern
-from mrtr_options.sdk.handler import Context, Handler, Params, Result
+from mrtr_options.sdk.handler import Context, DeskT, Handler, Params, Result
 from mrtr_options.sdk.keys import Uses
 from mrtr_options.sdk.push import push
 from mrtr_options.sdk.questions import (
@@ -36,13 +35,11 @@ from mrtr_options.sdk.questions import (
     read_answer,
 )
 
-DeskT = TypeVar("DeskT")
-
 
 class Answers(BaseModel):
     """The state: every accepted answer so far, by its question's key."""
 
-    accepted: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    accepted: dict[str, dict[str, Any]] = {}
 
 
 class _Interrupt(Exception):
@@ -57,7 +54,7 @@ class ReplayContext(Generic[DeskT]):
         lifespan_context: The server's lifespan context.
     """
 
-    def __init__(self, ctx: ServerRequestContext[DeskT, Any], params: Params) -> None:
+    def __init__(self, ctx: Context, params: Params) -> None:
         self.lifespan_context = ctx.lifespan_context
         self._ctx = ctx
         self._params = params
@@ -83,7 +80,7 @@ class ReplayContext(Generic[DeskT]):
         said = (self._params.input_responses or {}).get(question.key)
         if isinstance(said, types.ElicitResult):  # recorded as it came, under the form's names
             self._state.accepted[question.key] = dict(said.content or {})
-            check_length(question.key, self._state)
+            check_length(question.key, said, self._state)
         return answer
 
 

@@ -12,35 +12,56 @@ Knows the SDK's types, `keys` and `reasons`.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeVar, cast, get_origin
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
-from pydantic import ValidationError
+from mcp.server import MCPServer, Server, ServerRequestContext
+from pydantic import BaseModel, ValidationError
 
-from mrtr_options.sdk.reasons import MEANINGS, Reason, data_of
+from mrtr_options.sdk.reasons import Reason, data_of
 
 Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[Context, Params], Awaitable[Result]]
 Principal = Callable[[Context], str | None]
+Clock = Callable[[], float]
+"""Tells the time, in seconds since 1970."""
+AnyServer = MCPServer[Any] | Server[Any]
+"""A server of either tier."""
+
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
+DeskT = TypeVar("DeskT")
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
+ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
 ResultT = TypeVar("ResultT", bound=types.Result)
 T = TypeVar("T")
+
+HandlerOf = Callable[[Context, ParamsT], Awaitable[ResultT | types.InputRequiredResult]]
+"""A handler of a tool, a prompt or a resource."""
+Action = Callable[[], Awaitable[T] | T]
+"""A function of the author's, async or not."""
+Effect = Callable[[str], Awaitable[T] | T]
+"""A function that does an effect, async or not.
+
+It gets the idempotency key, and hands it on to the effect's destination.
+"""
 
 _NEEDS = "needs_while_serving"
 _NEEDS_SEAL = "needs_seal"
 NAMES_CALLS = "calls_named_by"
 """The mark of a handler whose calls its author names; see `call_key`."""
 TIMES = "times"
-"""The mark of a handler whose calls are known for some time; see `check_times`."""
+"""The mark of a handler whose calls are known for some time; see `Tool.check_calls`."""
 TELLS_EFFECTS = "tells_effects"
 """The mark of a handler that tells of all its effects; see `effects`."""
 
@@ -51,8 +72,6 @@ class CallParams:
 
     A handler that awaits its answers gets it in their place.
 
-    It is the part that all rounds share.
-
     Attributes:
         name: The tool, or the prompt.
         arguments: Its arguments.
@@ -60,6 +79,12 @@ class CallParams:
 
     name: str
     arguments: dict[str, Any] | None
+
+    @staticmethod
+    def of(params: types.CallToolRequestParams | types.GetPromptRequestParams) -> CallParams:
+        """Return the part of these parameters that all rounds share."""
+        arguments = params.arguments
+        return CallParams(params.name, None if arguments is None else {**arguments})
 
 
 class CallAbandoned(BaseException):
@@ -72,9 +97,76 @@ class CallAbandoned(BaseException):
     """
 
 
+class Yields(TypeError):
+    """A function of the author's is a generator, so that calling it has done nothing."""
+
+
 async def await_result(result: Awaitable[T] | T) -> T:
-    """Return the result of an author's function; await it if the function is async."""
+    """Return the result of an author's function; await it if the function is async.
+
+    Raises:
+        Yields: It is a generator.
+    """
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise Yields(f"{result.__qualname__} yields, so it was not run: return a value")
     return await result if inspect.isawaitable(result) else cast("T", result)
+
+
+def failure_of(raised: BaseException) -> Exception:
+    """Return what an author's code raised, as an error that ends its call and not the process.
+
+    So it is with `SystemExit`, and with the cancellation of a task that the code awaits.
+
+    Raises:
+        BaseException: This one; the code is stopped from outside.
+    """
+    if isinstance(raised, Exception):
+        return raised
+    if _is_from_outside(raised):
+        raise raised
+    failure = RuntimeError(f"{type(raised).__name__}: {raised}")
+    failure.__cause__ = raised
+    return failure
+
+
+def _is_from_outside(raised: BaseException) -> bool:
+    """Return whether the code is cancelled, or its coroutine is dropped."""
+    if isinstance(raised, BaseExceptionGroup):
+        return any(map(_is_from_outside, cast("BaseExceptionGroup[Any]", raised).exceptions))
+    if isinstance(raised, GeneratorExit):
+        return True
+    cancelled = anyio.get_cancelled_exc_class()
+    if cancelled is not asyncio.CancelledError:  # trio hands a Ctrl-C to the code that runs
+        return isinstance(raised, cancelled | KeyboardInterrupt)
+    task = asyncio.current_task()
+    is_own = type(raised) is cancelled and task is not None and not task.cancelling()
+    return isinstance(raised, cancelled) and not is_own
+
+
+def arguments_of(params: Params | CallParams, model: type[ArgumentsT]) -> ArgumentsT:
+    """Read the arguments of a call, as its model has them.
+
+    Raises:
+        MCPError: -32602, naming what does not fit.
+    """
+    try:
+        return model.model_validate(params.arguments or {})
+    except ValidationError as error:
+        why = f"The arguments do not fit: {first_error(error)}."
+        raise MCPError(types.INVALID_PARAMS, why) from None
+
+
+def arguments_that_fit(params: Params, model: type[BaseModel]) -> BaseModel:
+    """Read each argument of a call by itself; one that does not fit is as it was sent."""
+    given = params.arguments or {}
+    read = model.model_construct()
+    for name, field in model.model_fields.items():
+        for sent in {str(field.validation_alias or name), name} & given.keys():
+            try:
+                model.__pydantic_validator__.validate_assignment(read, name, given[sent])
+            except Exception:  # a validator of the author's may need the other arguments
+                vars(read)[name] = given[sent]
+    return read
 
 
 def first_error(error: ValidationError) -> str:
@@ -93,6 +185,13 @@ class Crashed(MCPError):
         super().__init__(types.INTERNAL_ERROR, "Internal server error")
 
 
+class NotBegun(MCPError):
+    """A request is refused before any code of the tool's has run for it.
+
+    The same request may succeed later, or on another instance.
+    """
+
+
 def refusal(
     reason: Reason,
     known: str | None = None,
@@ -106,15 +205,26 @@ def refusal(
 
     Args:
         reason: Why, for programs.
-        known: What is known, for people and models; by default what `MEANINGS` says.
-        then: What to do; by default what `MEANINGS` says.
+        known: What is known, for people and models; by default what its meaning says.
+        then: What to do; by default what its meaning says.
         code: The code of JSON-RPC; by default the reason's.
         kind: The class of the error.
         more: What else programs may know.
     """
-    meaning = MEANINGS[reason]
+    meaning = reason.meaning
     message = f"{known or meaning.known} {then or meaning.then}"
     return kind(code or meaning.code, message, data_of(reason, **more))
+
+
+@contextmanager
+def telling_of(effects: Collection[str]) -> Generator[None]:
+    """Have a refusal say that an effect of its call may have happened, where one has begun."""
+    try:
+        yield
+    except MCPError as error:
+        if effects and error.error.data and "reason" in error.error.data:
+            error.error.data["may_have_happened"] = True
+        raise
 
 
 def reason_of(error: MCPError) -> str | None:
@@ -135,7 +245,8 @@ def check_result(result: ResultT) -> ResultT:
     """
     if not isinstance(result, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"the handler returned {type(result).__name__}, and no result")
-    for said in (result.meta, getattr(result, "structured_content", None)):
+    said = [result.meta, vars(result).get("structured_content")]
+    if any(said):
         try:
             json.dumps(said, allow_nan=False, default=str)
         except ValueError as error:
@@ -143,18 +254,17 @@ def check_result(result: ResultT) -> ResultT:
     return result
 
 
-def check_server(server: object, *kinds: type) -> None:
-    """Refuse a server of another package, or of another tier.
+def check_server(server: object) -> None:
+    """Refuse a server of another package.
 
     Raises:
-        TypeError: It is none of these kinds.
+        TypeError: It is neither an `MCPServer` nor a lowlevel `Server`.
     """
-    if not isinstance(server, kinds):
+    if not isinstance(server, MCPServer | Server):
         name = f"{type(server).__module__.partition('.')[0]}.{type(server).__name__}"
-        of = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(
-            f"{name} is not an {of} of the package mcp; write MCPServer(...) from mcp.server, and"
-            " add the tool to that"
+            f"{name} is not an MCPServer or Server of the package mcp; write MCPServer(...) from"
+            " mcp.server, and add the tool to that"
         )
 
 
@@ -219,22 +329,6 @@ def mark_times(handler: HandlerT, **seconds: float) -> HandlerT:
     """Mark a handler with the times for which its calls are known, by their settings' names."""
     vars(handler)[TIMES] = {**vars(handler).get(TIMES, {}), **seconds}
     return handler
-
-
-def check_times(user: str, handler: object, ttl_seconds: float) -> None:
-    """Check that the calls of a handler are known for as long as a state is good.
-
-    Raises:
-        ValueError: They are not: a question would be open that nobody can answer, or a call would
-            begin again while its question is open.
-    """
-    times: dict[str, float] = getattr(handler, TIMES, {})
-    for name, seconds in times.items():
-        if seconds < ttl_seconds:
-            raise ValueError(
-                f"{user}: {name}={seconds:g} is shorter than the {ttl_seconds:g} s for which a"
-                " state is good; make it longer, or give Settings a shorter ttl_seconds"
-            )
 
 
 def mark_need(handler: HandlerT, resource: object) -> HandlerT:

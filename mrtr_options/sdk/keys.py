@@ -46,10 +46,6 @@ class _Use(NamedTuple):
     place: _Line | str
 
 
-def _never(one: Any, other: Any) -> bool:
-    return False
-
-
 class Uses:
     """The keys that one round has used, with the purpose and the place of each use."""
 
@@ -61,7 +57,7 @@ class Uses:
         kind: str,
         key: str,
         meaning: object = None,
-        are_same: Callable[[Any, Any], bool] = _never,
+        are_same: Callable[[Any, Any], bool] | None = None,
         *,
         place: str | None = None,
     ) -> None:
@@ -71,7 +67,7 @@ class Uses:
             kind: What it names: a "question", an "effect", ... Keys of two kinds are two.
             key: The key.
             meaning: What it is used for.
-            are_same: Whether two meanings are one; by default no two are.
+            are_same: Whether two meanings are one; None if no two are.
             place: Where it is used; None for the author's line.
 
         Raises:
@@ -83,7 +79,7 @@ class Uses:
         earlier = self._uses.get((kind, key))
         if earlier is None:
             self._uses[kind, key] = _Use(meaning, place or _line_here())
-        elif not are_same(earlier.meaning, meaning):
+        elif are_same is None or not are_same(earlier.meaning, meaning):
             raise KeyUsedTwice(
                 f"the key {key!r} is used for two {kind}s in one round: {earlier.place} and"
                 f" {place or _line_here()}; give each a key of its own"

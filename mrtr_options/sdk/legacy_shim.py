@@ -22,7 +22,7 @@ Knows `handler`, `push` and the key of `waiting`.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 
 import anyio
@@ -89,13 +89,13 @@ async def _answers(ctx: Context, requests: types.InputRequests) -> types.InputRe
     return answers
 
 
+@dataclass
 class _Asking:
     """The questions that one request has asked so far."""
 
-    def __init__(self) -> None:
-        self._asked: set[str] = set()
-        self._rounds = 0
-        self._idle = 0
+    asked: set[str] = field(default_factory=set[str])
+    rounds: int = 0
+    idle: int = 0
 
     def count(self, requests: types.InputRequests) -> None:
         """Count a round that asks.
@@ -106,22 +106,22 @@ class _Asking:
         shown = {f"{key}\n{each.model_dump_json()}" for key, each in requests.items()}
         # Whoever waits on purpose asks the same again; its store bounds how often.
         asks_to_wait = requests.keys() == {GO_ON}
-        if shown <= self._asked and not asks_to_wait:
-            self._idle += 1
-        self._asked |= shown
-        self._rounds += 1
-        if self._idle >= MAX_IDLE_ROUNDS:
+        if shown <= self.asked and not asks_to_wait:
+            self.idle += 1
+        self.asked |= shown
+        self.rounds += 1
+        if self.idle >= MAX_IDLE_ROUNDS:
             raise _given_up("asks again and again what it has asked before")
-        if self._rounds > MAX_ROUNDS:
+        if self.rounds > MAX_ROUNDS:
             raise _given_up(f"still asks after {MAX_ROUNDS} rounds")
 
 
+@dataclass
 class _Waiting:
     """The time for which a result has been put off in a row."""
 
-    def __init__(self) -> None:
-        self._begun = anyio.current_time()
-        self._pause = FIRST_PAUSE_SECONDS
+    begun: float = field(default_factory=lambda: anyio.current_time())
+    seconds: float = FIRST_PAUSE_SECONDS
 
     async def pause(self) -> None:
         """Wait before the handler is called again.
@@ -129,13 +129,13 @@ class _Waiting:
         Raises:
             MCPError: -32603, it has put its result off for too long.
         """
-        waited = anyio.current_time() - self._begun
+        waited = anyio.current_time() - self.begun
         if waited > MAX_WAIT_SECONDS:
             raise _given_up(
                 f"has put its result off for {MAX_WAIT_SECONDS:g} s, and may still be at work"
             )
-        await anyio.sleep(self._pause)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+        await anyio.sleep(self.seconds)
+        self.seconds = min(self.seconds * 2, LONGEST_PAUSE_SECONDS)
 
 
 def _given_up(why: str) -> MCPError:

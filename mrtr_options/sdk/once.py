@@ -13,16 +13,14 @@ Knows `effects` and `keys`: the markers travel in whatever state the author keep
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from mrtr_options.sdk.effects import Settled, effects_here, run_effect, value_of
+from mrtr_options.sdk.effects import Settled, effects_here, value_of
+from mrtr_options.sdk.handler import Action, T
 from mrtr_options.sdk.keys import Uses
-
-T = TypeVar("T")
 
 
 class Markers(BaseModel):
@@ -35,8 +33,8 @@ class Markers(BaseModel):
         returned: Their values, by key.
     """
 
-    done: list[str] = Field(default_factory=list[str])
-    returned: dict[str, Any] = Field(default_factory=dict[str, Any])
+    done: list[str] = []
+    returned: dict[str, Any] = {}
 
     def model_post_init(self, context: object) -> None:
         """Tell the wrappers of this request which effects have run."""
@@ -49,7 +47,7 @@ class Markers(BaseModel):
     async def once(
         self,
         key: str,
-        effect: Callable[[], Awaitable[T] | T],
+        effect: Action[T],
         *,
         settled: Settled | None = None,
     ) -> T:
@@ -70,7 +68,7 @@ class Markers(BaseModel):
         """
         with self._uses.taken("effect", key):
             if key not in self.done:
-                value = await run_effect(key, effect, settled)
+                value = await effects_here().run(key, effect, settled)
                 self.done.append(key)
                 if value is not None:
                     self.returned[key] = value

@@ -20,8 +20,8 @@ import mcp_types as types
 
 from mrtr_options.sdk import exception_shim
 from mrtr_options.sdk.capabilities import is_modern
-from mrtr_options.sdk.exception_shim import DeskT, replayed
-from mrtr_options.sdk.handler import Handler, Params
+from mrtr_options.sdk.exception_shim import replayed
+from mrtr_options.sdk.handler import DeskT, Handler, Params
 from mrtr_options.sdk.questions import AnswerT, Question
 
 

@@ -43,7 +43,7 @@ from mcp.server.request_state import (
     RequestStateSecurity,
     authenticated_principal,
 )
-from mcp_types import INVALID_PARAMS
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required, validate_client_request
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
@@ -51,7 +51,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from mrtr_options.errors import UsageError
 from mrtr_options.sdk.current_request import Request, current_request
-from mrtr_options.sdk.handler import Context, Crashed, Principal, refusal
+from mrtr_options.sdk.handler import Context, Crashed, Principal, failure_of, refusal
 from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.telemetry import RoundLog, take_name, with_name
 
@@ -139,13 +139,16 @@ class StateCodec:
         self._instance = instance
 
     def seal(self, payload: bytes) -> str:
-        if (this := current_request.get()) is not None:
+        this = current_request.get()
+        if this is not None:
             payload = with_name(payload, this)
         if self._instance is None:
             token = self._codec.seal(payload)
         else:
             token = self._instance + _AT + self._codec.seal(_marked(self._instance, payload))
         if len(token) > MAX_TOKEN_BYTES:
+            if this is not None:
+                this.is_too_long = True
             raise ValueError(f"a state of {len(token)} bytes; the most is {MAX_TOKEN_BYTES}")
         return token
 
@@ -223,6 +226,7 @@ class ProtectedRounds(RequestStateBoundary):
         server: The server's name.
         clock: Tells the time by which states age; see `Settings`.
         is_ephemeral: Whether the boundary's key is of this process only.
+        settings: The `Settings` that it was made of, to compare it with another one.
 
     Attributes:
         principal: Names the caller.
@@ -236,8 +240,10 @@ class ProtectedRounds(RequestStateBoundary):
         server: str | None = None,
         clock: Callable[[], float] | None = None,
         is_ephemeral: bool = False,
+        settings: object = None,
     ) -> None:
         super().__init__(security, default_audience=server)
+        self.settings = settings
         self.principal: Principal = security.bind_principal or authenticated_principal
         self.is_ephemeral = is_ephemeral
         self._server = server
@@ -256,8 +262,9 @@ class ProtectedRounds(RequestStateBoundary):
                 return log.result
         except (MCPError, ValidationError):
             raise  # of the parameters: `_round` has said what else is one
-        except Exception as error:
+        except BaseException as raised:
             # The SDK's dispatcher for old clients would send them its text.
+            error = failure_of(raised)
             _logger.exception("the handler of %r raised", ctx.method)
             raise Crashed from error
         finally:
@@ -273,6 +280,10 @@ class ProtectedRounds(RequestStateBoundary):
             this.begin_call()
         try:
             return self._with_deadline(await super().__call__(ctx, if_in_time))
+        except MCPError:
+            if this.is_too_long:
+                raise state_too_long() from None
+            raise
         except ValidationError as error:
             validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
             # The parameters fit, so it is of the author's own data. The SDK would blame the client.
@@ -323,6 +334,13 @@ def _is_plain(said: dict[str, Any]) -> bool:
     except PydanticSerializationError:
         return False
     return b"NaN" not in text and b"Infinity" not in text
+
+
+def state_too_long() -> MCPError:
+    """Make the refusal of a round whose next state is too long to travel."""
+    known = "The state of this call is too long to travel, so the call ends here."
+    then = Reason.CALL_ENDED.meaning.then
+    return refusal(Reason.TOO_LONG, known, then, code=INTERNAL_ERROR)
 
 
 def state_expired() -> MCPError:
@@ -414,7 +432,8 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
         secret = _decoded(key)
         distinct = len(set(secret))
         if len(secret) < MIN_KEY_BYTES:
-            problem = f"has {len(secret)} bytes, and needs {MIN_KEY_BYTES}"
+            read = "" if secret is key else " when its hex or base64 is read"
+            problem = f"has {len(secret)} bytes{read}, and needs {MIN_KEY_BYTES}"
         elif distinct < MIN_DISTINCT_BYTES:
             problem = f"is made of {distinct} different bytes, and needs {MIN_DISTINCT_BYTES}"
         else:

@@ -9,14 +9,13 @@ Source: MCP 2025-11-25, client features (elicitation, sampling, roots).
 from __future__ import annotations
 
 import secrets
-from typing import Any
 
 import mcp_types as types
-from mcp.server import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
 from mrtr_options.sdk.capabilities import declares_forms, is_modern
+from mrtr_options.sdk.handler import Context
 from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
@@ -27,14 +26,12 @@ from mrtr_options.sdk.questions import (
 )
 
 
-def can_push(ctx: ServerRequestContext[Any, Any]) -> bool:
+def can_push(ctx: Context) -> bool:
     """Return whether the server can send this client a request and receive the answer."""
     return not is_modern(ctx) and ctx.session.can_send_request
 
 
-async def push_request(
-    ctx: ServerRequestContext[Any, Any], key: str, request: types.InputRequest
-) -> types.InputResponse:
+async def push_request(ctx: Context, key: str, request: types.InputRequest) -> types.InputResponse:
     """Send one question to the client and wait for its answer.
 
     Raises:
@@ -60,7 +57,7 @@ async def push_request(
         raise BadAnswer(key, f"it is not of the type {result.__name__}") from None
 
 
-async def push(ctx: ServerRequestContext[Any, Any], question: Question[AnswerT]) -> AnswerT:
+async def push(ctx: Context, question: Question[AnswerT]) -> AnswerT:
     """Ask a legacy client a question and wait for the answer.
 
     Where the client cannot be asked, what the question assumes takes the answer's place.

@@ -10,29 +10,31 @@ and multi round-trip requests (`inputRequests`, `inputResponses`).
 
 from __future__ import annotations
 
-import hashlib
 import json
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast, overload
+from ipaddress import ip_address
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import urlsplit
 
 import mcp_types as types
 from jsonschema import Draft202012Validator
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp.server.elicitation import render_elicitation_schema
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from mrtr_options.sdk.capabilities import kind_of_request, kinds
-from mrtr_options.sdk.current_request import by_hand, check_protected, latest_by_hand
-from mrtr_options.sdk.handler import first_error, refusal
+from mrtr_options.sdk.current_request import by_hand, check_protected, request_here
+from mrtr_options.sdk.handler import Context, first_error, refusal
 from mrtr_options.sdk.reasons import Reason, data_of
-from mrtr_options.sdk.writing import write_model
+from mrtr_options.sdk.writing import digest, write_model
+
+_NO_PART_OF_A_URL = re.compile(r"""[\s\x00-\x20\x7f-\x9f<>"\\^`{|}]""")
+"""The characters that no URL has."""
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
-A = TypeVar("A", bound=BaseModel)
-B = TypeVar("B", bound=BaseModel)
-C = TypeVar("C", bound=BaseModel)
 AnswerT_co = TypeVar("AnswerT_co", bound=BaseModel, covariant=True)
 
 
@@ -85,6 +87,9 @@ class Inquiry(Generic[AnswerT_co]):
         answer: What its response must be.
         assumed: The answer to go on with where the client cannot be asked, or None.
         unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
+
+    Raises:
+        ValueError: It asks to visit what is no address of a web page; see `link`.
     """
 
     key: str
@@ -92,6 +97,31 @@ class Inquiry(Generic[AnswerT_co]):
     answer: type[AnswerT_co]
     assumed: AnswerT_co | None = None
     unasked: str = ""
+
+    def __post_init__(self) -> None:
+        params = self.request.params
+        if isinstance(params, types.ElicitRequestURLParams) and not _is_address(params.url):
+            raise ValueError(
+                f"the link {self.key!r} takes an address such as https://pay.example/7 (http://"
+                f" only on this machine), not {params.url!r}"
+            )
+
+
+def _is_address(url: str) -> bool:
+    """Return whether a browser can open this as it is written, and nobody on the way reads it."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:
+        return False
+    if not host or _NO_PART_OF_A_URL.search(url) or parts.scheme not in ("http", "https"):
+        return False
+    with suppress(ValueError):
+        return parts.scheme == "https" or ip_address(host).is_loopback
+    return host == "localhost"
+
+
+AnyQuestion = Question[AnswerT] | Inquiry[AnswerT]
 
 
 def sampling(
@@ -126,6 +156,9 @@ def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[type
 
     The answer is the user's consent alone: an accepted link is not a finished payment. What became
     of it is known to the server of that address: ask that before an effect that rests on it.
+
+    Raises:
+        ValueError: The address is not absolute, or it is neither https nor on this machine.
     """
     params = types.ElicitRequestURLParams(message=message, url=url)
     return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
@@ -160,13 +193,6 @@ class BadAnswer(MCPError):
         )
 
 
-class NotBegun(MCPError):
-    """A request is refused before any code of the tool's has run for it.
-
-    The same request may succeed later, or on another instance.
-    """
-
-
 def answered_differently(key: str, kind: type[MCPError] = MCPError) -> MCPError:
     """Make the refusal of an answer to a question that has another one."""
     known = f"The question {key!r} has been answered differently before, and that answer counts."
@@ -182,12 +208,12 @@ def question_of_bad_answer(error: MCPError) -> str | None:
             return None
 
 
-def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
+def kind_of(question: AnyQuestion[Any]) -> str:
     """Return the kind of a question; see `Kinds`."""
     return kind_of_request(question.request) if isinstance(question, Inquiry) else "form"
 
 
-def assume_answer(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+def assume_answer(question: AnyQuestion[AnswerT]) -> AnswerT:
     """Return what the question assumes, for a client that cannot be asked.
 
     Raises:
@@ -203,11 +229,7 @@ def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     return render_elicitation_schema(answer)
 
 
-@overload
-def request_for(question: Question[BaseModel]) -> types.ElicitRequest: ...
-@overload
-def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest: ...
-def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest:
+def request_for(question: AnyQuestion[BaseModel]) -> types.InputRequest:
     """Return the question as it goes to the client."""
     if isinstance(question, Inquiry):
         return question.request
@@ -218,12 +240,12 @@ def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.Inp
     )
 
 
-def are_same(one: Question[Any] | Inquiry[Any], other: Question[Any] | Inquiry[Any]) -> bool:
+def are_same(one: AnyQuestion[Any], other: AnyQuestion[Any]) -> bool:
     """Return whether two questions show the client the same."""
     return one is other or request_for(one) == request_for(other)
 
 
-def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
+def response_to(question: AnyQuestion[Any]) -> type[BaseModel]:
     """Return the type of the client's response to a question."""
     return question.answer if isinstance(question, Inquiry) else types.ElicitResult
 
@@ -266,9 +288,7 @@ def check_form(key: str, validator: Any, response: types.ElicitResult) -> dict[s
     raise BadAnswer(key, ": ".join([*filter(None, [".".join(path)]), why]))
 
 
-def read_answer(
-    question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse
-) -> AnswerT:
+def read_answer(question: AnyQuestion[AnswerT], response: types.InputResponse) -> AnswerT:
     """Read the client's answer, checked against its question.
 
     Content that is sent with a decline or a cancel is ignored.
@@ -297,7 +317,7 @@ def read_answer(
 
 
 def ask(
-    question: Question[BaseModel] | Inquiry[BaseModel], state: BaseModel | None = None
+    question: AnyQuestion[BaseModel], state: BaseModel | None = None
 ) -> types.InputRequiredResult:
     """End this round with a question, and hand the client the state for the next one.
 
@@ -321,9 +341,12 @@ def ask(
 StateT = TypeVar("StateT", bound=BaseModel)
 
 MAX_STATE_BYTES = 10 * 1024
-"""The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the
-rest.
+"""The longest state of a handler's; see `length_in_token`. A token of 16 KiB has room for it and
+for the rest.
 """
+
+SHORT_BYTES = 512
+"""The length of an answer up to which it is not what makes a state too long."""
 
 
 def load_state(params: types.InputResponseRequestParams, model: type[StateT]) -> StateT:
@@ -342,17 +365,20 @@ def load_state(params: types.InputResponseRequestParams, model: type[StateT]) ->
         raise invalid_state() from None
 
 
-def check_length(key: str, state: BaseModel) -> None:
-    """Refuse an answer with which a state is too long to travel.
+def check_length(key: str, answer: types.InputResponse, state: BaseModel) -> None:
+    """Refuse a long answer with which a state is too long to travel.
 
     Args:
         key: Of the question.
+        answer: The answer.
         state: With the answer.
 
     Raises:
         BadAnswer: It is.
     """
-    if _length(state.model_dump_json(exclude_defaults=True)) > MAX_STATE_BYTES:
+    if not is_long(answer):
+        return
+    if length_in_token(state.model_dump_json(exclude_defaults=True)) > MAX_STATE_BYTES:
         raise BadAnswer(key, "it is too long")
 
 
@@ -364,19 +390,24 @@ def check_fits(state: str) -> str:
     Raises:
         BadAnswer: The state would fit without this round's longest answer.
     """
-    excess = _length(state) - MAX_STATE_BYTES
-    this = latest_by_hand()
+    excess = length_in_token(state) - MAX_STATE_BYTES
+    this = request_here().latest
     if excess > 0 and this is not None and this.answers:
-        lengths = {key: _length(each.model_dump_json()) for key, each in this.answers.items()}
-        longest = max(lengths, key=lambda key: lengths[key])
-        if lengths[longest] >= excess:
+        answers = {key: each.model_dump_json() for key, each in this.answers.items()}
+        longest = max(answers, key=lambda key: len(answers[key]))
+        if is_long(this.answers[longest]) and length_in_token(answers[longest]) >= excess:
             raise BadAnswer(longest, "it is too long")
     return state
 
 
-def _length(state: str) -> int:
-    """Return how long a state is within the JSON text that a token holds."""
-    return len(json.dumps(state))
+def is_long(answer: BaseModel) -> bool:
+    """Return whether a shorter answer could make room in a state."""
+    return len(answer.model_dump_json()) > SHORT_BYTES
+
+
+def length_in_token(state: str) -> int:
+    """Return how long a handler's state is in a token: within the guard's state, and its JSON."""
+    return len(json.dumps(json.dumps(state)))
 
 
 def invalid_state() -> MCPError:
@@ -387,8 +418,8 @@ def invalid_state() -> MCPError:
 
 
 def answer_to(
-    question: Question[AnswerT] | Inquiry[AnswerT],
-    ctx: ServerRequestContext[Any, Any],
+    question: AnyQuestion[AnswerT],
+    ctx: Context,
     params: types.InputResponseRequestParams,
 ) -> AnswerT | None:
     """Return this round's answer to a question, or None if it has to be asked.
@@ -422,7 +453,7 @@ def plain_response(response: types.InputResponse) -> dict[str, Any]:
 
 
 def read_recorded(
-    question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
+    question: AnyQuestion[AnswerT], response: types.InputResponse | dict[str, Any]
 ) -> AnswerT:
     """Check a response, or the record of one, against its question.
 
@@ -439,5 +470,4 @@ def read_recorded(
 
 def digest_of_request(shown: types.InputRequest) -> str:
     """Tell apart what clients are shown."""
-    text = shown.model_dump_json(by_alias=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return digest(shown.model_dump_json(by_alias=True))[:32]

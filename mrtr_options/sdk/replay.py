@@ -39,35 +39,43 @@ Knows `handler`, `current_request`, `capabilities`, `keys`, `questions`, `togeth
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from itertools import count
+from typing import Any, Generic, Literal, NoReturn, cast
 
 import anyio
 import mcp_types as types
-from mcp.server import ServerRequestContext
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
+from mrtr_options.sdk import waiting
 from mrtr_options.sdk.call_key import call_key_of
 from mrtr_options.sdk.capabilities import kinds
-from mrtr_options.sdk.current_request import caller_of, check_protected
-from mrtr_options.sdk.effects import (
-    Settled,
-    effects_here,
-    keeping_effects,
-    run_effect,
-    value_of,
+from mrtr_options.sdk.current_request import caller_of, check_protected, request_here
+from mrtr_options.sdk.effects import Settled, effects_here, keeping_effects, value_of
+from mrtr_options.sdk.handler import (
+    TELLS_EFFECTS,
+    Action,
+    Context,
+    DeskT,
+    Effect,
+    HandlerOf,
+    ParamsT,
+    ResultT,
+    T,
+    await_result,
+    check_handler,
+    check_result,
+    seals,
 )
-from mrtr_options.sdk.handler import TELLS_EFFECTS, await_result, check_handler, check_result, seals
 from mrtr_options.sdk.keys import KeyUsedTwice, Uses
 from mrtr_options.sdk.questions import (
-    AnswerT,
+    AnyQuestion,
     BadAnswer,
-    Inquiry,
     Question,
     are_same,
     assume_answer,
@@ -80,19 +88,7 @@ from mrtr_options.sdk.questions import (
     request_for,
 )
 from mrtr_options.sdk.together import AsksTogether
-from mrtr_options.sdk.waiting import WaitsInRounds
-from mrtr_options.sdk.writing import read_back
-
-DeskT = TypeVar("DeskT")
-T = TypeVar("T")
-ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
-ResultT = TypeVar("ResultT", bound=types.Result)
-
-Effect = Callable[[str], Awaitable[T] | T]
-"""A function that makes an effect, async or not.
-
-It gets the idempotency key, and hands it on to the effect's destination.
-"""
+from mrtr_options.sdk.writing import digest, read_back
 
 MAX_READS = 1_000
 """The most reads of one answer in a round, recorded or assumed.
@@ -107,6 +103,12 @@ class RoundOver(BaseException):
     Not an `Exception`, so that the author's `except Exception` does not take it for a failure;
     their `finally` blocks run.
     """
+
+
+class GoOn(BaseModel):
+    """The form that asks whether to go on waiting."""
+
+    go_on: Literal["yes", "no"]
 
 
 class CommitFailed(Exception):
@@ -127,16 +129,20 @@ class Record(BaseModel):
     """The state."""
 
     call: str = ""
-    asked: dict[str, _Asked] = Field(default_factory=dict[str, _Asked])
-    values: dict[str, Any] = Field(default_factory=dict[str, Any])
-    done: list[str] = Field(default_factory=list[str])
-    returned: dict[str, Any] = Field(default_factory=dict[str, Any])
+    asked: dict[str, _Asked] = {}
+    values: dict[str, Any] = {}
+    done: list[str] = []
+    returned: dict[str, Any] = {}
 
 
 # --- one round ----------------------------------------------------------------------------------
 
 
-class Round(Generic[DeskT]):
+_in_effect_of: ContextVar[object] = ContextVar("in_effect_of", default=None)
+"""The round whose effect this code is part of."""
+
+
+class Round:
     """One run of the handler: what the record says, what is new, and how it ends.
 
     Attributes:
@@ -144,20 +150,18 @@ class Round(Generic[DeskT]):
         commits: What to do after success, by key, in order.
     """
 
-    def __init__(
-        self, ctx: ServerRequestContext[DeskT, Any], params: types.InputResponseRequestParams
-    ) -> None:
+    def __init__(self, ctx: Context, params: types.InputResponseRequestParams) -> None:
         self.record = load_state(params, Record)
         key = call_key_of(ctx, params) if params.request_state is None else None
         self.commits: dict[str, Effect[object]] = {}
         self._ctx = ctx
         self.session = ctx.session
-        self._fresh: dict[str, types.InputResponse] = {}
+        self._fresh: types.InputResponses = {}
         self._uses = Uses()
-        self._reads = Counter[str]()
+        self._reads: Counter[str] = Counter()
         self._at_work = 0
         self._is_done: anyio.Event | None = None
-        self._questions: dict[str, types.InputRequest] = {}
+        self._questions: types.InputRequests = {}
         self._refusal: Exception | None = None
         self._finished = False
         self.ran: set[str] = set()
@@ -173,15 +177,15 @@ class Round(Generic[DeskT]):
             if asked is not None and asked.response is None:
                 asked.response = plain_response(response)
                 self._fresh[key] = response
-                check_length(key, self.record)
+                check_length(key, response, self.record)
 
     async def run(
         self,
-        handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]],
+        handler: Callable[[ReplayContext[Any], ParamsT], Awaitable[ResultT]],
         params: ParamsT,
     ) -> ResultT | types.InputRequiredResult:
         """Run the handler, and then what was to be done after success."""
-        context = ReplayContext(self._ctx.lifespan_context, self, caller_of(self._ctx))
+        context = ReplayContext[Any](self._ctx.lifespan_context, self, caller_of(self._ctx))
         try:
             result = check_result(await handler(context, params))
         except BaseException as error:
@@ -224,11 +228,16 @@ class Round(Generic[DeskT]):
         if self._finished:
             raise RuntimeError("this call has ended: its context cannot be used any more")
 
-    def answers(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+    def answers(self, questions: Sequence[AnyQuestion[Any]]) -> tuple[Any, ...]:
         """Return the answers to all of these, or end the round."""
         self.check_open()
+        if _in_effect_of.get() is self:
+            raise RuntimeError(
+                "an effect asks a question, so it would be done again in the next round: ask first,"
+                " and hand the answer to the effect"
+            )
         answers: list[Any] = []
-        missing: dict[str, types.InputRequest] = {}
+        missing: types.InputRequests = {}
         for question in questions:
             answer = self._recorded_answer(question)
             if answer is not None:
@@ -245,7 +254,7 @@ class Round(Generic[DeskT]):
             raise RoundOver
         return tuple(answers)
 
-    def _recorded_answer(self, question: Question[Any] | Inquiry[Any]) -> BaseModel | None:
+    def _recorded_answer(self, question: AnyQuestion[Any]) -> BaseModel | None:
         try:
             self._uses.take("question", question.key, question, are_same)
         except KeyUsedTwice as error:
@@ -288,12 +297,14 @@ class Round(Generic[DeskT]):
         except KeyUsedTwice as error:
             self._refuse(error)
         self._at_work += 1
+        outside = _in_effect_of.set(self if kind == "effect" else _in_effect_of.get())
         try:
             yield
         except BaseException:
             self._uses.give_back(kind, key)
             raise
         finally:
+            _in_effect_of.reset(outside)
             self._at_work -= 1
             if self._is_done is not None and not self._at_work:
                 self._is_done.set()
@@ -303,7 +314,7 @@ class Round(Generic[DeskT]):
 
         It belongs to this call.
         """
-        return hashlib.sha256(f"{self.record.call} {kind} {key}".encode()).hexdigest()[:32]
+        return digest(f"{self.record.call} {kind} {key}")[:32]
 
     async def end(self) -> types.InputRequiredResult:
         """Return the response of a round that stopped at a question.
@@ -330,7 +341,7 @@ class Round(Generic[DeskT]):
         for number, (key, effect) in enumerate(self.commits.items()):
             try:
                 once = partial(effect, self.idempotency_key("commit", key))
-                await run_effect(f"{key} (on commit)", once)
+                await effects_here().run(f"{key} (on commit)", once)
             except Exception as error:
                 raise CommitFailed(
                     f"the effect {key!r} failed after {number} of {len(self.commits)} were done"
@@ -340,7 +351,7 @@ class Round(Generic[DeskT]):
 # --- for the author -----------------------------------------------------------------------------
 
 
-class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
+class ReplayContext(AsksTogether, Generic[DeskT]):
     """The handler's context, in place of the SDK's request context.
 
     Attributes:
@@ -348,9 +359,7 @@ class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
         caller: The name of the caller, by the settings of the server; None for an unknown one.
     """
 
-    def __init__(
-        self, lifespan_context: DeskT, this: Round[DeskT], caller: str | None = None
-    ) -> None:
+    def __init__(self, lifespan_context: DeskT, this: Round, caller: str | None) -> None:
         self.lifespan_context = lifespan_context
         self.caller = caller
         self._round = this
@@ -361,25 +370,32 @@ class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
         """Tell the client how far its request is, if it asked for progress."""
         await self._round.session.report_progress(progress, total, message)
 
-    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-        """Ask the user, or the client; ends the round unless the answer is recorded.
-
-        Where the client cannot be asked, what the question assumes takes the answer's place.
-
-        Raises:
-            Declined, Cancelled, CannotAsk: See there.
-            RoundOver: The question goes out. An answer that does not fit ends the round as well,
-                with -32602 for the client. It is not an `Exception`; let it pass.
-        """
-        (answer,) = self._round.answers((question,))
-        return answer
-
-    async def _answers_to(
-        self, questions: Sequence[Question[Any] | Inquiry[Any]]
-    ) -> tuple[Any, ...]:
+    async def _answers_to(self, questions: Sequence[AnyQuestion[Any]]) -> tuple[Any, ...]:
         return self._round.answers(questions)
 
-    async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T:
+    async def _look_until(
+        self, key: str, check: Action[T | None], seconds: float, poll_seconds: float
+    ) -> T | None:
+        now = request_here().clock
+        ends = await self.memo(f"{key}, ends", lambda: now() + seconds)
+        round_ends = now() + waiting.ROUND_WAIT_SECONDS
+
+        def left() -> float:
+            return min(ends, round_ends) - now()
+
+        for number in count(1):
+            look = partial(waiting.poll, check, left=left, poll_seconds=poll_seconds)
+            found = await self.memo(f"{key}, look {number}", look)
+            is_over = found is not None
+            if is_over or await self.memo(f"{key}, over {number}", lambda: now() >= ends):
+                return found
+            message = f"{key!r} is not there yet. Go on waiting?"
+            answer = await self.elicit(Question(f"{key}, go on {number}", message, GoOn))
+            if answer.go_on == "no":
+                break
+        return None
+
+    async def memo(self, key: str, compute: Action[T]) -> T:
         """Compute a value once in a call; it is the same in all of its rounds.
 
         Args:
@@ -389,10 +405,12 @@ class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
         Raises:
             TypeError, ValueError: JSON cannot hold it, or makes another value of it, as of a tuple.
         """
-        values = self._round.record.values
+        values, earlier = self._round.record.values, effects_here().values
         with self._round.working("memo", key):
             if key not in values:
-                values[key] = read_back(key, await await_result(compute()))
+                if key not in earlier:
+                    earlier[key] = read_back(key, await await_result(compute()))
+                values[key] = earlier[key]
             return copy.deepcopy(values[key])
 
     async def once(self, key: str, effect: Effect[T], *, settled: Settled | None = None) -> T:
@@ -413,7 +431,7 @@ class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
         with self._round.working("effect", key):
             if key not in record.done:
                 once = partial(effect, self._round.idempotency_key("once", key))
-                value = await run_effect(key, once, settled)
+                value = await effects_here().run(key, once, settled)
                 record.done.append(key)
                 self._round.ran.add(key)
                 if value is not None:
@@ -444,9 +462,7 @@ class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
 
 def keyed_replay(
     handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]],
-) -> Callable[
-    [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
-]:
+) -> HandlerOf[ParamsT, ResultT]:
     """Turn a handler that elicits into one that returns its questions.
 
     It is a tool's, a prompt's or a resource's.
@@ -459,9 +475,7 @@ def keyed_replay(
     """
     check_handler(handler, "keyed_replay", (ReplayContext, types.InputResponseRequestParams))
 
-    async def replayed(
-        ctx: ServerRequestContext[DeskT, Any], params: ParamsT
-    ) -> ResultT | types.InputRequiredResult:
+    async def replayed(ctx: Context, params: ParamsT) -> ResultT | types.InputRequiredResult:
         with keeping_effects():
             return await Round(ctx, params).run(handler, params)
 

@@ -21,61 +21,54 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, Protocol, cast
+from functools import cached_property, lru_cache, partial
+from typing import Annotated, Any, cast
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import MCPServer, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
+from mcp.server.mcpserver import Context as HighTierContext
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.request_state import (
     RequestStateBoundary,
     RequestStateSecurity,
     authenticated_principal,
 )
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, SkipValidation
 from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
 from mrtr_options.sdk.capabilities import check_declared
-from mrtr_options.sdk.current_request import keep_arguments
-from mrtr_options.sdk.effects import (
-    ENDINGS,
-    in_doubt,
-    keeping_effects,
-    meant_by,
-    outcome_of,
-    with_effects,
-)
+from mrtr_options.sdk.current_request import check_arguments, keep_arguments, protected
+from mrtr_options.sdk.effects import ENDINGS, in_doubt, keeping_effects, meant_by, with_effects
+from mrtr_options.sdk.effects import outcome_of as outcome_of
 from mrtr_options.sdk.effects import text as text
 from mrtr_options.sdk.handler import (
     NAMES_CALLS,
     TELLS_EFFECTS,
     TIMES,
+    AnyServer,
     Context,
+    Crashed,
     Handler,
     Params,
     Result,
     check_handler,
     check_result,
     check_server,
-    check_times,
-    first_error,
+    failure_of,
     needed_by,
 )
+from mrtr_options.sdk.handler import arguments_of as arguments_of
 from mrtr_options.sdk.protection import AgingCodec, ProtectedRounds, make_codec, new_key
-from mrtr_options.sdk.settings import (
-    Resource,
-    Settings,
-    settings_or_environment,
-    shared_lifespan,
-)
+from mrtr_options.sdk.settings import Resource, Settings, settings_or_environment, shared_lifespan
+from mrtr_options.sdk.writing import say_name
 from mrtr_options.sdk.writing import without_names as without_names
 
 _logger = logging.getLogger(__name__)
 
-ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 LifespanT = TypeVar("LifespanT", default=None)
 
 CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
@@ -84,27 +77,6 @@ CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 
 # --- tools --------------------------------------------------------------------------------------
-
-
-class HasArguments(Protocol):
-    """A request's parameters, or what an option puts in their place."""
-
-    @property
-    def arguments(self) -> dict[str, Any] | None: ...
-
-
-def arguments_of(params: HasArguments, model: type[ArgumentsT]) -> ArgumentsT:
-    """Read the arguments of a call, as its model has them.
-
-    Raises:
-        MCPError: -32602, naming what does not fit.
-    """
-    try:
-        return model.model_validate(params.arguments or {})
-    except ValidationError as error:
-        raise MCPError(
-            types.INVALID_PARAMS, f"The arguments do not fit: {first_error(error)}."
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -160,16 +132,14 @@ class Tool:
     @cached_property
     def listed(self) -> types.Tool:
         """Describe the tool for `tools/list`."""
-        schema: dict[str, Any] = {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            **without_names(_schema_of(self.arguments), self.named_by),
-        }
+        schema = without_names(_schema_of(self.arguments), self.named_by)
+        output = self.output_schema
         return types.Tool(
             name=self.name,
             description=self.description,
-            input_schema=schema,
+            input_schema={"$schema": "https://json-schema.org/draft/2020-12/schema", **schema},
             annotations=self.annotations,
-            output_schema=None if self.output_schema is None else _written_by(self.output_schema),
+            output_schema=output and output.model_json_schema(mode="serialization"),
         )
 
     async def call(self, ctx: Context, params: Params) -> Result:
@@ -179,7 +149,7 @@ class Tool:
             MCPError: -32602, the arguments do not fit; -32021, the client did not declare a
                 question's kind; and what the handler raises.
         """
-        keep_arguments(arguments_of(params, self.arguments))
+        keep_arguments(self.arguments, params)
         result = await self._wrapped(ctx, params)
         # Outermost: a wrapper may repeat a question that was made for a client that declared more.
         check_declared(ctx, result)
@@ -191,28 +161,34 @@ class Tool:
         call = getattr(getattr(self._wrapped, NAMES_CALLS, None), "call", None)
         return call if isinstance(call, str) else None
 
-    def check_naming(self, *, knows_callers: bool) -> None:
-        """Refuse names of calls that this tool's server cannot give.
+    def check_calls(self, *, knows_callers: bool, ttl_seconds: float) -> None:
+        """Check that the names and times of its calls suit its server.
 
         Raises:
-            ValueError: See `call_key.check_naming`.
+            ValueError: See `call_key.check_naming`. Or a call is known for less time than a state
+                is good: a question would be open that nobody can answer, or a call would begin
+                again while its question is open.
         """
-        if not hasattr(self._wrapped, NAMES_CALLS):
-            return
-        from mrtr_options.sdk.call_key import check_naming  # most servers need none of it
+        if hasattr(self._wrapped, NAMES_CALLS):
+            from mrtr_options.sdk.call_key import check_naming  # most servers need none of it
 
-        properties = _schema_of(self.arguments)["properties"]
-        check_naming(self.name, self._wrapped, properties, knows_callers=knows_callers)
+            properties = _schema_of(self.arguments)["properties"]
+            check_naming(self.name, self._wrapped, properties, knows_callers=knows_callers)
+        times: dict[str, float] = getattr(self._wrapped, TIMES, {})
+        for name, seconds in times.items():
+            if seconds < ttl_seconds:
+                raise ValueError(
+                    f"the tool {self.name!r}: {name}={seconds:g} is shorter than the"
+                    f" {ttl_seconds:g} s for which a state is good; make it longer, or give"
+                    " Settings a shorter ttl_seconds"
+                )
 
     @cached_property
     def _wrapped(self) -> Handler:
-        async def with_outcomes(ctx: Context, params: Params) -> Result:
-            return await self._with_outcomes(ctx, params)
-
-        for mark in (TELLS_EFFECTS, TIMES):
+        wrapped: Handler = partial(self._with_outcomes)
+        for mark in (TELLS_EFFECTS, TIMES, NAMES_CALLS):
             if hasattr(self.handler, mark):
-                vars(with_outcomes)[mark] = getattr(self.handler, mark)
-        wrapped: Handler = with_outcomes
+                vars(wrapped)[mark] = getattr(self.handler, mark)
         for wrapper in self.wrappers:
             wrapped = wrapper(wrapped)
         return wrapped
@@ -220,12 +196,15 @@ class Tool:
     async def _with_outcomes(self, ctx: Context, params: Params) -> Result:
         with keeping_effects() as effects:
             try:
+                if not hasattr(self.handler, NAMES_CALLS):  # nor is the call known by its name
+                    check_arguments(effects.names)
                 result = check_result(await self.handler(ctx, params))
                 if isinstance(result, types.CallToolResult):
                     self._check_output(result)
                 return result
-            except Exception as raised:
-                error = meant_by(raised)
+            except BaseException as raised:
+                failure = failure_of(raised)
+                error = meant_by(failure)
                 is_ending = isinstance(error, ENDINGS)
                 # An author's own `outcome_of` may know nothing of the endings.
                 result = self.outcome_of(error) or (outcome_of(error) if is_ending else None)
@@ -235,24 +214,16 @@ class Tool:
                 if result is not None:
                     return result
                 if isinstance(error, MCPError) or not effects.is_in_doubt:
-                    raise error from raised.__cause__
+                    raise error from failure.__cause__
                 _logger.exception("the tool %r raised after an effect", self.name)
                 raise in_doubt(effects.names) from error
 
     def _check_output(self, result: types.CallToolResult) -> None:
-        """Hold a result against the output schema.
-
-        Raises:
-            ValidationError: It is not what the tool says that it returns.
-        """
+        """Raise a ValidationError for a result that does not keep the output schema."""
         if self.output_schema is not None and not result.is_error:
             self.output_schema.model_validate(cast("Any", result).structured_content)
 
-    def check_times(self, ttl_seconds: float) -> None:
-        """Refuse calls that are known for less time than a state; see `handler.check_times`."""
-        check_times(f"the tool {self.name!r}", self._wrapped, ttl_seconds)
-
-    def add_to(self, server: MCPServer[Any] | Server[Any]) -> None:
+    def add_to(self, server: AnyServer) -> None:
         """Add the tool to a server of your own, of either tier.
 
         Protect the server first: `protect` gives it the keys of your settings, and says who calls.
@@ -264,15 +235,15 @@ class Tool:
                 K; or its calls are named for callers that the server does not know, or known for
                 less time than a state.
         """
-        check_server(server, MCPServer, Server)
-        self.check_naming(knows_callers=_knows_callers(server))
-        for boundary in _boundaries(server):
-            self.check_times(boundary.ttl_seconds)
-        # A lowlevel server that `build_server` has built needs none of it.
-        from mrtr_options.sdk import tiers
-
+        check_server(server)
+        boundaries = [each for each in server.middleware if isinstance(each, ProtectedRounds)]
+        knows_callers = any(each.principal is not authenticated_principal for each in boundaries)
+        if isinstance(server, MCPServer):
+            knows_callers = knows_callers or server.settings.auth is not None
+        ttl_seconds = max((each.ttl_seconds for each in boundaries), default=0)
+        self.check_calls(knows_callers=knows_callers, ttl_seconds=ttl_seconds)
         if not isinstance(server, MCPServer):
-            return tiers.add_to_lowlevel(self, server)
+            return _add_to_lowlevel(self, server)
         needed = needed_by(self.handler)
         if isinstance(_store_of(needed), Extension):
             raise ValueError(
@@ -284,7 +255,7 @@ class Tool:
                 f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...),"
                 " and in it `async with store`, or `async with store.serving(context)`"
             )
-        return tiers.add_to_high_tier(self, server)
+        return _add_to_high_tier(self, server)
 
 
 @lru_cache(maxsize=64)
@@ -293,19 +264,89 @@ def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _written_by(model: type[BaseModel]) -> dict[str, Any]:
-    """Make the JSON schema of what a model writes."""
-    return model.model_json_schema(mode="serialization")
+def _store_of(needed: object) -> object:
+    """Return the store whose `serving` a handler needs, or which it needs itself."""
+    return getattr(needed, "__self__", needed)
 
 
-def _boundaries(server: MCPServer[Any] | Server[Any]) -> list[ProtectedRounds]:
-    return [each for each in server.middleware if isinstance(each, ProtectedRounds)]
+def _add_to_high_tier(tool: Tool, server: MCPServer[Any]) -> None:
+    """Add a tool to a server whose tools are functions with a parameter for each argument."""
+    name_of_context = "ctx"
+    while name_of_context in tool.arguments.model_fields:
+        name_of_context += "_"
+
+    async def call(**given: Any) -> Result:
+        ctx: HighTierContext[Any] = given[name_of_context]
+        request = ctx.request_context
+        params = Params(
+            name=tool.name,
+            arguments=(request.params or {}).get("arguments"),
+            input_responses=ctx.input_responses,
+            request_state=ctx.request_state,
+            _meta=request.meta,
+        )
+        try:
+            with protected(server.name):
+                return await tool.call(request, params)
+        except (MCPError, ToolError):
+            raise
+        except Exception as error:
+            # The SDK would make it a result, and a model takes that for something to work around.
+            _logger.exception("the tool %r raised", tool.name)
+            raise Crashed from error
+
+    parameters = _parameters_of(tool, name_of_context)
+    output: Any = tool.output_schema
+    returned = output and Annotated[types.CallToolResult, output]
+    cast("Any", call).__signature__ = inspect.Signature(parameters, return_annotation=returned)
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    server.add_tool(
+        call,
+        tool.name,
+        description=tool.description,
+        annotations=tool.annotations,
+        structured_output=output is not None,
+    )
 
 
-def _knows_callers(server: MCPServer[Any] | Server[Any]) -> bool:
-    """Return whether a server of an author's own can tell two callers apart."""
-    has_own = any(each.principal is not authenticated_principal for each in _boundaries(server))
-    return has_own or (isinstance(server, MCPServer) and server.settings.auth is not None)
+def _parameters_of(tool: Tool, name_of_context: str) -> list[inspect.Parameter]:
+    """Return a parameter for the SDK's context, and one for each argument.
+
+    `Tool.call` checks the arguments: those of a call that is known may be of an older version.
+    """
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(name_of_context, kind, annotation=HighTierContext[Any])]
+    for name, field in tool.arguments.model_fields.items():
+        annotation: Any = Annotated[field.annotation, field]
+        if (field.alias or name) == tool.named_by:
+            annotation = Annotated[annotation, Field(description=say_name(field.description))]
+        annotation = Annotated[annotation, SkipValidation]
+        parameters.append(inspect.Parameter(name, kind, annotation=annotation))
+    return parameters
+
+
+def _add_to_lowlevel(tool: Tool, server: Server[Any]) -> None:
+    """Add a tool beside those that a lowlevel server lists and calls by itself."""
+    others_listed = server.get_request_handler("tools/list")
+    others_called = server.get_request_handler("tools/call")
+
+    async def list_tools(ctx: Context, params: types.PaginatedRequestParams) -> Any:
+        if others_listed is None:
+            return types.ListToolsResult(tools=[tool.listed])
+        listed: Any = await others_listed.handler(ctx, params)
+        if listed.next_cursor is not None:  # this tool is on the last page
+            return listed
+        return listed.model_copy(update={"tools": [*listed.tools, tool.listed]})
+
+    async def call_tool(ctx: Context, params: Params) -> Any:
+        if params.name == tool.name:
+            return await tool.call(ctx, params)
+        if others_called is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+        return await others_called.handler(ctx, params)
+
+    server.add_request_handler("tools/list", types.PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", Params, call_tool)
 
 
 # --- servers ------------------------------------------------------------------------------------
@@ -347,66 +388,30 @@ def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
     """
     settings = settings_or_environment(settings)
     _check_given(name, tools, resources, extensions)
-    served = _ServedTools(tools)
     for tool in tools:
         _check_resources(tool, resources, extensions)
-        tool.check_naming(knows_callers=settings.knows_callers)
-        tool.check_times(settings.ttl_seconds)
-    server = Server(
-        name,
-        version="1",
-        on_list_tools=served.list_tools,
-        on_call_tool=served.call_tool,
-        lifespan=shared_lifespan(settings, lifespan_context, resources),
-        cache_hints=CACHE_HINTS,
-    )
+        tool.check_calls(knows_callers=settings.knows_callers, ttl_seconds=settings.ttl_seconds)
+    lifespan = shared_lifespan(settings, lifespan_context, resources)
+    server = Server(name, version="1", lifespan=lifespan, cache_hints=CACHE_HINTS)
+    for tool in tools:
+        _add_to_lowlevel(tool, server)
     protect(server, settings, sealed=sealed)
     for extension in extensions:
         add_extension(server, extension)
     return server
 
 
-class _ServedTools:
-    """The tools of one server, by name.
-
-    Raises:
-        ValueError: Two tools have one name.
-    """
-
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = tools
-        self._by_name = {tool.name: tool for tool in tools}
-        if len(self._by_name) < len(tools):
-            raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
-
-    async def list_tools(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.listed for tool in self._tools])
-
-    async def call_tool(self, ctx: Context, params: Params) -> Result:
-        tool = self._by_name.get(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
-        return await tool.call(ctx, params)
-
-
 def _check_given(
-    name: object,
-    tools: Sequence[object],
-    resources: Sequence[object],
-    extensions: Sequence[object],
+    name: object, tools: Sequence[object], resources: object, extensions: object
 ) -> None:
-    """Check the types of the name, tools, resources and extensions.
-
-    Raises:
-        TypeError: The text says how to write it.
-    """
-    are_tools = all(isinstance(each, Tool) for each in tools)
-    if not isinstance(name, str) or not are_tools:
+    """Raise for a name, tools, resources or extensions of which no server can be built."""
+    names = [each.name for each in tools if isinstance(each, Tool)]
+    if not isinstance(name, str) or len(names) < len(tools):
         raise TypeError(
             'build_server takes a name and tools, as in build_server("name", tool, other)'
         )
+    if len(set(names)) < len(names):
+        raise ValueError(f"two tools have one name: {', '.join(names)}")
     is_listed = _is_list_of(lambda each: isinstance(each, Extension), extensions)
     if not is_listed or not _is_list_of(_is_resource, resources):
         raise TypeError(
@@ -433,11 +438,6 @@ def _is_resource(given: object) -> bool:
     return isinstance(given, AbstractAsyncContextManager) or is_opener
 
 
-def _store_of(needed: object) -> object:
-    """Return the store whose `serving` a handler needs, or which it needs itself."""
-    return getattr(needed, "__self__", needed)
-
-
 def _check_resources(
     tool: Tool, resources: Sequence[Resource], extensions: Sequence[Extension]
 ) -> None:
@@ -459,9 +459,7 @@ def _check_resources(
         )
 
 
-def protect(
-    server: Server[Any] | MCPServer[Any], settings: Settings | None = None, *, sealed: bool = True
-) -> None:
+def protect(server: AnyServer, settings: Settings | None = None, *, sealed: bool = True) -> None:
     """Have a server of your own seal and check the state of its calls, and log its rounds.
 
     `build_server` has done so. Add other middleware before it. An `MCPServer` protects states by
@@ -476,24 +474,21 @@ def protect(
         TypeError: It is neither an `MCPServer` nor a lowlevel `Server`, or the settings are not
             `Settings`.
     """
-    check_server(server, MCPServer, Server)
+    check_server(server)
     settings = settings_or_environment(settings)
-    boundary = ProtectedRounds(
-        security_of(settings, sealed),
-        server=server.name,
-        clock=settings.clock,
-        is_ephemeral=not settings.keys,
-    )
-    others = [each for each in server.middleware if not isinstance(each, RequestStateBoundary)]
-    server.middleware[:] = [*others, boundary]
-
-
-def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
-    """Say how a server with these settings protects its states."""
     keys = settings.keys or [new_key()]
     codec = make_codec(keys, sealed=sealed, instance=settings.instance)
-    return RequestStateSecurity(
+    security = RequestStateSecurity(
         codec=AgingCodec(codec, settings.clock),
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )
+    boundary = ProtectedRounds(
+        security,
+        server=server.name,
+        clock=settings.clock,
+        is_ephemeral=not settings.keys,
+        settings=settings,
+    )
+    others = [each for each in server.middleware if not isinstance(each, RequestStateBoundary)]
+    server.middleware[:] = [*others, boundary]

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import anyio
 import uvicorn
-from mcp.server import MCPServer, Server, ServerRequestContext
+from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.request_state import authenticated_principal
@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handler import Principal, check_server, needed_by
+from mrtr_options.sdk.handler import AnyServer, Principal, check_server, needed_by
 from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds
 
 _logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ LEGACY_UNLESS_TOLD = (
 )
 
 
-def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "127.0.0.1") -> None:
+def serve(server: AnyServer, port: int = 8000, host: str = "127.0.0.1") -> None:
     """Serve over streamable HTTP until Ctrl-C or SIGTERM; in the main thread, where signals arrive.
 
     Prints the URL on standard error.
@@ -100,13 +100,13 @@ def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "1
     Raises:
         TypeError: The server is not of the package mcp.
     """
-    check_server(server, MCPServer, Server)
+    check_server(server)
     with in_one_line(), closing(listen(port, host)) as listener:
         try_databases(server)
         serve_http(server, listener)
 
 
-def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> None:
+def serve_http(server: AnyServer, listener: socket.socket) -> None:
     """Serve as `serve` does, on a socket that listens; the endpoint is `PATH`."""
     if any(isinstance(each, ProtectedRounds) and each.is_ephemeral for each in server.middleware):
         print(
@@ -123,7 +123,7 @@ def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
         web_server(server, listener).run(sockets=[listener])
 
 
-def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> uvicorn.Server:
+def web_server(server: AnyServer, listener: socket.socket) -> uvicorn.Server:
     """Make the HTTP server of a server, for an event loop that runs already."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -192,7 +192,7 @@ class _WholeRequests:
                 scope["user"] = AuthenticatedUser(token)
 
 
-def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
+def serve_stdio(server: AnyServer) -> None:
     """Serve one client over standard input and output until it closes them."""
 
     async def run() -> None:
@@ -205,7 +205,7 @@ def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
     anyio.run(run)
 
 
-def try_databases(server: Server[Any] | MCPServer[Any]) -> None:
+def try_databases(server: AnyServer) -> None:
     """Try the databases of its stores, while a signal can still end the wait.
 
     It does not end uvicorn's.

@@ -21,7 +21,7 @@ from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handler import Context, Principal, mark_need
+from mrtr_options.sdk.handler import Clock, Principal, mark_need
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
@@ -70,9 +70,9 @@ class Settings:
 
     keys: Sequence[bytes] | None = None
     ttl_seconds: float = STATE_TTL_SECONDS
-    principal: Callable[[Context], str | None] = authenticated_principal
+    principal: Principal = authenticated_principal
     database: str | None = None
-    clock: Callable[[], float] | None = None
+    clock: Clock | None = None
     instance: str | None = None
     authenticated: bool = False
 
@@ -146,13 +146,9 @@ def _is_database(url: str) -> bool:
         return True
     with suppress(ValueError):
         parts = urlsplit(url)
-        if parts.scheme == "temporal":
-            return bool(parts.hostname) and parts.port != 0 and not parts.query
-        return (
-            url.startswith("sqlite:///")
-            and parts.path not in ("/", "/:memory:")
-            and not parts.query
-        )
+        is_server = parts.scheme == "temporal" and bool(parts.hostname) and parts.port != 0
+        is_file = url.startswith("sqlite:///") and parts.path not in ("/", "/:memory:")
+        return (is_server or is_file) and not parts.query
     return False
 
 

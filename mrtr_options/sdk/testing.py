@@ -23,9 +23,9 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server import MCPServer, Server
 from mcp_types import CallToolResult, TextContent
 
+from mrtr_options.sdk.handler import AnyServer
 from mrtr_options.sdk.resuming import ResumingClient, Unanswered
 from mrtr_options.sdk.serving import PATH, listen, web_server
 
@@ -42,7 +42,7 @@ NO_RESPONSE = "error: no response"
 
 
 @asynccontextmanager
-async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
+async def served(server: AnyServer) -> AsyncGenerator[str]:
     """Serve over HTTP on a free port of 127.0.0.1 while the block lasts. Yields the URL.
 
     What the block raises comes out as it is, when the server has ended.
@@ -88,34 +88,27 @@ class Losing:
         self._turns = iter(turns)
         self._seen = 0
 
-    def takes_next(self) -> bool:
-        """Count one more response, and return whether it is lost."""
-        self._seen += 1
-        return self._seen in self._lose
-
-    def next_url(self) -> str | None:
-        """Return where the next request goes; None for the client's own URL."""
-        return next(self._turns, None)
-
-
-class _Transport(httpx2.AsyncHTTPTransport):
-    """The HTTP transport of one connection."""
-
-    def __init__(self, losing: Losing) -> None:
-        super().__init__()
-        self._losing = losing
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if request.headers.get("mcp-method") != "tools/call":
-            return await super().handle_async_request(request)
-        if (url := self._losing.next_url()) is not None:
+    async def route(self, request: httpx2.Request) -> None:
+        """Send a request where it is to go next."""
+        if _is_call(request) and (url := next(self._turns, None)) is not None:
             request.url = httpx2.URL(url)
             request.headers["host"] = request.url.netloc.decode()
-        response = await super().handle_async_request(request)
-        if self._losing.takes_next():
-            await response.aread()
-            raise httpx2.ReadError("the response was lost", request=request)
-        return response
+
+    async def lose(self, response: httpx2.Response) -> None:
+        """Count a response, and raise an error in its place if it is lost.
+
+        Raises:
+            ReadError: It is lost.
+        """
+        if _is_call(response.request):
+            self._seen += 1
+            if self._seen in self._lose:
+                await response.aread()
+                raise httpx2.ReadError("the response was lost", request=response.request)
+
+
+def _is_call(request: httpx2.Request) -> bool:
+    return request.headers.get("mcp-method") == "tools/call"
 
 
 @asynccontextmanager
@@ -125,8 +118,14 @@ async def _streams(url: str, losing: Losing, token: str | None) -> AsyncGenerato
     The SDK's leaves that to who made the HTTP client.
     """
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    http = httpx2.AsyncClient(
+        transport=httpx2.AsyncHTTPTransport(),
+        headers=headers,
+        timeout=30,
+        event_hooks={"request": [losing.route], "response": [losing.lose]},
+    )
     async with (
-        httpx2.AsyncClient(transport=_Transport(losing), headers=headers, timeout=30) as http,
+        http,
         streamable_http_client(url, http_client=http) as streams,
     ):
         yield streams

@@ -1,6 +1,6 @@
-"""Asking several questions in one round, and progress, for handlers that await their answers.
+"""The methods that the contexts of all handlers share that await their answers (H, J, K, L).
 
-Knows `questions`.
+Knows `questions` and `waiting`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
+import mcp_types as types
 from pydantic import BaseModel
 
+from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.capabilities import Kinds
-from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, assume_answer, kind_of
+from mrtr_options.sdk.handler import Action, T
+from mrtr_options.sdk.questions import AnswerT, AnyQuestion, Inquiry, assume_answer, kind_of
+from mrtr_options.sdk.waiting import POLL_SECONDS, NotInTime
 
 A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
@@ -20,7 +24,7 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class AsksTogether(ABC):
-    """The methods that all contexts of linear handlers have: `elicit_all`, `report_progress`."""
+    """The methods that all contexts of linear handlers have."""
 
     __slots__ = ()
 
@@ -32,23 +36,33 @@ class AsksTogether(ABC):
         A task of K has `status`. In J the client is told; see `ReplayContext.report_progress`.
         """
 
+    async def elicit(self, question: AnyQuestion[AnswerT]) -> AnswerT:
+        """Ask the user, or the client.
+
+        Where the client cannot be asked, what the question assumes takes the answer's place. H, K
+        and L wait here for as long as it takes. J ends the round unless the answer is recorded.
+
+        Raises:
+            Declined, Cancelled, CannotAsk: See there.
+            RoundOver: In J. The question goes out. An answer that does not fit ends the round as
+                well, with -32602 for the client. It is not an `Exception`; let it pass.
+            CallAbandoned: In H, K and L. There was no answer in time, or the call was given up. It
+                is not an `Exception`; let it pass.
+            RuntimeError: An effect asks (J), or a step (K, L). In H, K and L: another task of this
+                handler waits for an answer, or the call has ended.
+        """
+        (answer,) = await self._answers_to((question,))
+        return answer
+
+    @overload
+    async def elicit_all(self, one: AnyQuestion[A], two: AnyQuestion[B], /) -> tuple[A, B]: ...
     @overload
     async def elicit_all(
-        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
-    ) -> tuple[A, B]: ...
-    @overload
-    async def elicit_all(
-        self,
-        one: Question[A] | Inquiry[A],
-        two: Question[B] | Inquiry[B],
-        three: Question[C] | Inquiry[C],
-        /,
+        self, one: AnyQuestion[A], two: AnyQuestion[B], three: AnyQuestion[C], /
     ) -> tuple[A, B, C]: ...
     @overload
-    async def elicit_all(
-        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
-    ) -> tuple[AnswerT, ...]: ...
-    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
+    async def elicit_all(self, *questions: AnyQuestion[AnswerT]) -> tuple[AnswerT, ...]: ...
+    async def elicit_all(self, *questions: AnyQuestion[Any]) -> tuple[Any, ...]:
         """Ask several questions in one round. They may be answered one by one and in any order.
 
         A decline or cancel of one is raised even if others have no answer yet.
@@ -62,16 +76,54 @@ class AsksTogether(ABC):
         """
         return await self._answers_to(questions)
 
+    async def until(
+        self,
+        key: str,
+        check: Action[T | None],
+        *,
+        seconds: float,
+        link: Inquiry[types.ElicitResult] | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> T:
+        """Wait for something that is done elsewhere.
+
+        The link is shown once. The time counts from the user's consent to it. K and L wait on any
+        process that runs the call, across restarts; H for as long as its process lives. The round
+        is held meanwhile; a client that gives up sends it once more, and waits further. A round of
+        J waits for `ROUND_WAIT_SECONDS`, and then asks the user whether to go on.
+
+        Args:
+            key: The author's name for it, as a step's.
+            check: Looks whether it is there; async or not. What it returns is recorded as JSON. It
+                is called any number of times, so it does nothing else.
+            seconds: How long to wait.
+            link: Where the user does it, from `sdk.link(...)`.
+            poll_seconds: How often to look.
+
+        Raises:
+            NotInTime: It did not come in time, or the user does not go on.
+            Declined, Cancelled, CannotAsk: The user does not open the link.
+        """
+        check_numbers("until", seconds, poll_seconds)
+        if link is not None:
+            await self.elicit(link)
+        found = await self._look_until(key, check, seconds, poll_seconds)
+        if found is None:
+            raise NotInTime(key, seconds)
+        return found
+
     @abstractmethod
-    async def _answers_to(
-        self, questions: Sequence[Question[Any] | Inquiry[Any]]
-    ) -> tuple[Any, ...]:
+    async def _answers_to(self, questions: Sequence[AnyQuestion[Any]]) -> tuple[Any, ...]:
         """Return their answers, in order; each key is one question's."""
 
+    @abstractmethod
+    async def _look_until(
+        self, key: str, check: Action[T | None], seconds: float, poll_seconds: float
+    ) -> T | None:
+        """Return what the author's function finds; None if nothing came in time."""
 
-def assumed(
-    questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds
-) -> dict[str, BaseModel]:
+
+def assumed(questions: Sequence[AnyQuestion[Any]], askable: Kinds) -> dict[str, BaseModel]:
     """Return what is assumed for questions of a kind that the client cannot be asked, by key.
 
     Raises:

@@ -24,15 +24,22 @@ from typing import Any, Generic, Self
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from mrtr_options.sdk.current_request import by_hand, check_protected
 from mrtr_options.sdk.effects import in_doubt, keeping_effects
-from mrtr_options.sdk.handler import TELLS_EFFECTS, NotAHandler, await_result, why_not
+from mrtr_options.sdk.handler import (
+    TELLS_EFFECTS,
+    Context,
+    HandlerOf,
+    NotAHandler,
+    await_result,
+    why_not,
+)
 from mrtr_options.sdk.questions import (
     AnswerT,
-    Inquiry,
+    AnyQuestion,
     Question,
     answer_to,
     check_fits,
@@ -51,7 +58,7 @@ ResultT = TypeVar("ResultT", bound=types.Result, default=types.CallToolResult)
 class Values(BaseModel):
     """The state: the value of every finished step, by the step's name."""
 
-    finished: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    finished: dict[str, dict[str, Any]] = {}
 
     @cached_property  # pydantic takes ten times as long over a private attribute
     def _fresh(self) -> dict[str, BaseModel]:
@@ -83,52 +90,43 @@ class Values(BaseModel):
         return fresh if isinstance(fresh, model) else model.model_validate(self.finished[step])
 
 
-StepResult = BaseModel | Question[BaseModel] | Inquiry[BaseModel]
+StepResult = BaseModel | AnyQuestion[BaseModel]
 Step = Callable[
     [ServerRequestContext[DeskT, Any], ParamsT, Values], StepResult | Awaitable[StepResult]
 ]
 End = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], ResultT | Awaitable[ResultT]]
 
 
-class _Round(Generic[DeskT, ParamsT]):
-    """One run of the steps.
+async def _finish(
+    group: Mapping[str, Step[Any, ParamsT]], ctx: Context, params: ParamsT, values: Values
+) -> types.InputRequests:
+    """Run the unfinished steps of a group, and return the questions that have no answer yet."""
+    asked: types.InputRequests = {}
+    for name, step in group.items():
+        if name in values.finished:
+            continue
+        value = await await_result(step(ctx, params, values))
+        if isinstance(value, BaseModel):
+            values.put(name, value)
+            continue
+        uses = by_hand(params).uses  # no two steps have one answer
+        uses.take("question", value.key, value, place=f"in the step {name!r}")
+        answer = answer_to(value, ctx, params)
+        if answer is None:
+            asked[value.key] = request_for(value)
+        else:
+            said = (params.input_responses or {}).get(value.key)
+            values.put(name, answer, _as_it_came(value, said))
+    return asked
 
-    Attributes:
-        values: The state.
-    """
 
-    def __init__(self, ctx: ServerRequestContext[DeskT, Any], params: ParamsT) -> None:
-        self.values = load_state(params, Values)
-        self._ctx = ctx
-        self._params = params
-
-    async def finish(self, group: Mapping[str, Step[DeskT, ParamsT]]) -> types.InputRequests:
-        """Run the unfinished steps of a group, and return the questions that have no answer yet."""
-        asked: types.InputRequests = {}
-        for name, step in group.items():
-            if name in self.values.finished:
-                continue
-            value = await await_result(step(self._ctx, self._params, self.values))
-            if isinstance(value, BaseModel):
-                self.values.put(name, value)
-                continue
-            uses = by_hand(self._params).uses  # no two steps have one answer
-            uses.take("question", value.key, value, place=f"in the step {name!r}")
-            answer = answer_to(value, self._ctx, self._params)
-            if answer is None:
-                asked[value.key] = request_for(value)
-            else:
-                self.values.put(name, answer, self._as_it_came(value))
-        return asked
-
-    def _as_it_came(
-        self, question: Question[BaseModel] | Inquiry[BaseModel]
-    ) -> dict[str, Any] | None:
-        """Return the content of a form; its model may change it, and does so once."""
-        said = (self._params.input_responses or {}).get(question.key)
-        if not isinstance(question, Question) or not isinstance(said, types.ElicitResult):
-            return None
-        return {key: each for key, each in (said.content or {}).items() if each is not None}
+def _as_it_came(
+    question: AnyQuestion[BaseModel], said: types.InputResponse | None
+) -> dict[str, Any] | None:
+    """Return the content of a form; its model may change it, and does so once."""
+    if not isinstance(question, Question) or not isinstance(said, types.ElicitResult):
+        return None
+    return {key: each for key, each in (said.content or {}).items() if each is not None}
 
 
 class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
@@ -196,9 +194,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
 
     def build(
         self,
-    ) -> Callable[
-        [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
-    ]:
+    ) -> HandlerOf[ParamsT, ResultT]:
         """Make the handler.
 
         Raises:
@@ -209,9 +205,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
         if not any(groups) or end is None:
             raise ValueError("a tool needs at least one step and an end step")
 
-        async def end_of(
-            ctx: ServerRequestContext[DeskT, Any], params: ParamsT, values: Values
-        ) -> ResultT:
+        async def end_of(ctx: Context, params: ParamsT, values: Values) -> ResultT:
             # Its effects are its own, so it counts as one where it fails.
             ended: list[ResultT] = []
             with keeping_effects() as effects:
@@ -219,22 +213,20 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                 async def run() -> None:
                     ended.append(await await_result(end(ctx, params, values)))
 
-                await effects.run("end", run, None)
+                await effects.run("end", run)
             if not ended:  # it ran before, and its result was lost
                 raise in_doubt(["end"])
             return ended[0]
 
-        async def handler(
-            ctx: ServerRequestContext[DeskT, Any], params: ParamsT
-        ) -> ResultT | types.InputRequiredResult:
-            this = _Round(ctx, params)
+        async def handler(ctx: Context, params: ParamsT) -> ResultT | types.InputRequiredResult:
+            values = load_state(params, Values)
             for group in groups:
-                asked = await this.finish(group)
+                asked = await _finish(group, ctx, params, values)
                 if asked:
                     check_protected()
-                    state = check_fits(this.values.model_dump_json(exclude_defaults=True))
+                    state = check_fits(values.model_dump_json(exclude_defaults=True))
                     return types.InputRequiredResult(input_requests=asked, request_state=state)
-            return await end_of(ctx, params, this.values)
+            return await end_of(ctx, params, values)
 
         vars(handler)[TELLS_EFFECTS] = True
         return handler

@@ -1,10 +1,11 @@
-"""Models written as JSON for a later round, which reads the same values or is never begun.
+"""Models written as JSON for a later round, which reads the same values; and digests.
 
 Knows `handler` for its texts of errors.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import lru_cache
 from typing import Any, cast
@@ -12,6 +13,11 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from mrtr_options.sdk.handler import first_error
+
+
+def digest(text: str) -> str:
+    """Return a digest of a text, by which it is told from any other."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_model(model: BaseModel, *, exclude_defaults: bool = True) -> str:

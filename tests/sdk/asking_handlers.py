@@ -6,7 +6,7 @@ from typing import Any, Self
 import mcp_types as types
 import pytest
 
-from mrtr_options.sdk.questions import NotBegun
+from mrtr_options.sdk.handler import NotBegun
 from mrtr_options.sdk.suspended import CallParams, LinearContext
 from tests.sdk.fakes import deliver, result, who
 

@@ -10,6 +10,7 @@ from dbos import DBOSConfig
 from mrtr_options.sdk import current_request
 from mrtr_options.sdk.durable import embedded
 from mrtr_options.sdk.single_use.reservations import Store
+from tests.fixtures import EITHER_DATABASE
 from tests.sdk.stores import Database, postgres, sqlite
 
 
@@ -38,9 +39,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "rounds.sqlite"
 
 
-@pytest.fixture(
-    params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))]
-)
+@pytest.fixture(params=EITHER_DATABASE)
 def database(request: pytest.FixtureRequest, path: Path) -> Database:
     """Make an empty database that instances can share."""
     return (

@@ -12,7 +12,7 @@ SLOW_SECONDS = 70.0
 """Longer than a round's lease."""
 
 
-class Died(BaseException):
+class Died(GeneratorExit):
     """The death of a process, which no code in it can see or record."""
 
 
@@ -44,6 +44,8 @@ class Bank:
         die: Ends the process that calls it.
         done: The keys of what it has done, by reference and effect.
         doubt: The references of which somebody may be in doubt.
+        numbers: The numbers under which it has done something.
+        drawn: How many numbers authors have drawn.
     """
 
     troubles: list[str]
@@ -53,8 +55,15 @@ class Bank:
     die: Callable[[], Awaitable[None]] = died
     done: dict[tuple[int, str], list[str]] = field(default_factory=dict[tuple[int, str], list[str]])
     doubt: set[int] = field(default_factory=set[int])
+    numbers: set[tuple[int, str, int]] = field(default_factory=set[tuple[int, str, int]])
+    drawn: int = 0
 
-    async def act(self, reference: int, effect: str, once: str) -> None:
+    def draw(self) -> int:
+        """Return a number that no author has drawn before."""
+        self.drawn += 1
+        return self.drawn
+
+    async def act(self, reference: int, effect: str, once: str, number: int) -> None:
         trouble = self.troubles.pop(0) if self.troubles else "fine"
         if trouble != "fine":
             self.doubt.add(reference)
@@ -65,10 +74,13 @@ class Bank:
         if trouble == "slow before":
             await anyio.sleep(self.slow_seconds)
         self.done.setdefault((reference, effect), []).append(once)
+        self.numbers.add((reference, effect, number))
         if trouble == "slow after":
             await anyio.sleep(self.slow_seconds)
         if trouble == "dies after":
             await self.die()
+        if trouble == "exits":
+            raise SystemExit(3)
         if trouble == "unsure":
             raise TimeoutError
 
@@ -79,11 +91,11 @@ class Bank:
     def has_done(self, reference: int) -> list[str]:
         return sorted({effect for of, effect in self.done if of == reference})
 
-    def look(self, reference: int, effect: str) -> Any:
+    def look(self, reference: int, effect: str, number: int = 0) -> Any:
         match self.looks.pop(0) if self.looks else "fine":
             case "cannot say":
                 return None
             case "away":
-                raise OSError("the bank is away")
+                raise TimeoutError("the bank is away")
             case _:
-                return (reference, effect) in self.done
+                return (reference, effect, number) in self.numbers

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import mcp_types as types
 
 from mrtr_options import sdk
+from mrtr_options.demo.call import converse
 from tests.sdk.fakes import Params, named, who
 
 
@@ -25,25 +27,44 @@ def make_question(kind: str, key: str) -> Any:
 def call(reference: int, words: dict[str, Any]) -> Params:
     """Make the first request of a call, in these words."""
     said = {"reference": reference, **words}
-    if words.get("reference") is not None:
-        said["reference"] = f"{reference}" if words["reference"] == "{}" else float(reference)
+    match words.get("reference"):
+        case None:
+            pass
+        case str(text):
+            said["reference"] = text.format(reference)
+        case kind:
+            said["reference"] = kind(reference)
     return Params(name="pay", arguments=said)
 
 
-def answer(asked: types.InputRequiredResult, reference: int, action: Any) -> Params:
-    """Make the request that answers a question."""
+ACTIONS: dict[str, Any] = {"declines": "decline", "cancels": "cancel"}
+
+
+def answer(asked: types.InputRequiredResult, reference: int, does: str) -> Params:
+    """Make the request that answers a question; "misfits" is an answer without its content."""
     answers: types.InputResponses = {}
     for key, request in (asked.input_requests or {}).items():
         if isinstance(request, types.CreateMessageRequest):
             text = types.TextContent(text="a message")
             answers[key] = types.CreateMessageResult(role="assistant", content=text, model="m")
-        elif action == "accept" and isinstance(request.params, types.ElicitRequestFormParams):
+        elif does == "answers" and isinstance(request.params, types.ElicitRequestFormParams):
             answers |= named("Ann", key)
         else:
-            answers[key] = types.ElicitResult(action=action)
+            answers[key] = types.ElicitResult(action=ACTIONS.get(does, "accept"))
     return call(reference, {}).model_copy(
         update={"input_responses": answers, "request_state": asked.request_state}
     )
+
+
+async def made(send: Callable[[Params], Awaitable[Any]], reference: int, most: int) -> Any:
+    """Make a call as an agreeable user does, in so many requests; return the last response."""
+
+    async def following(_: object, reply: Any) -> Params | None:
+        is_asked = isinstance(reply, types.InputRequiredResult)
+        return answer(reply, reference, "answers") if is_asked else None
+
+    _, last = await converse(call(reference, {}), send, following, most)
+    return last
 
 
 def text_of(reply: Any) -> str:

@@ -7,20 +7,35 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
+from mrtr_options.sdk.single_use.guard import CALL_SECONDS
+
 KINDS = ("form", "form", "link", "sampling")
 STOPS = ("OSError", "NotDone", "Unknown", "MCPError", "an error", "a result")
-CATCHES = ("nothing", "NotDone", "Unknown", "MCPError", "an error")
-TROUBLES = ("fine", "refuses", "unsure", "dies before", "dies after", "slow before", "slow after")
+CATCHES = ("nothing", "NotDone", "Unknown", "MCPError", "an error", "asks")
+TROUBLES = (
+    "fine",
+    "refuses",
+    "unsure",
+    "exits",
+    "dies before",
+    "dies after",
+    "slow before",
+    "slow after",
+)
 WORDS: tuple[dict[str, Any], ...] = (
     {},
     {"reference": "{}"},
     {"reference": float},
+    {"reference": "{}.00"},
     {"amount": 100},
-    {"amount": "100"},
+    {"amount": "100.0"},
+    {"due": "2026-12-01T13:00:00+01:00"},
     {"surprise": 1},
     {"note": "other"},
 )
 """The arguments of one call in other words; the last one differs in a note."""
+
+SAME_WORDS = len(WORDS) - 1
 
 
 @dataclass(frozen=True)
@@ -29,7 +44,8 @@ class Step:
 
     Attributes:
         does: What it does.
-        how: The kind of question; what an effect's author catches; how it stops.
+        how: The kind of question; what an effect's author catches, or whether it asks when it has
+            had its effect; how it stops.
         can_look: Whether the bank can be asked about the effect.
         in_group: Whether a task of a group does it.
     """
@@ -45,7 +61,7 @@ class Move:
     """A move of the client, or of its network.
 
     Attributes:
-        does: "calls", "answers", "declines", "cancels", "resends", "waits".
+        does: "calls", "answers", "declines", "cancels", "misfits", "resends".
         words: How the call is worded.
         way: How the request is delivered.
         seconds: How long the client waits before.
@@ -74,20 +90,37 @@ class Story:
         moves: What the client does.
     """
 
-    stand_in: str
-    attempts: int
-    same: bool
-    samples: bool
-    steps: tuple[Step, ...]
-    troubles: tuple[str, ...]
-    looks: tuple[str, ...]
-    moves: tuple[Move, ...]
+    stand_in: str = "J"
+    attempts: int = 1
+    same: bool = False
+    samples: bool = True
+    steps: tuple[Step, ...] = ()
+    troubles: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+    @property
+    def ends_name(self) -> bool:
+        """Return whether the call's name may begin another call in the end."""
+        return sum(move.seconds for move in self.moves) > CALL_SECONDS - 1
 
     @property
     def is_silent(self) -> bool:
         """Return whether it may fail where no effect has been told of, or might have been."""
-        fails = any(step.how in ("OSError", "Unknown") for step in self.steps)
-        return self.stand_in != "J" and fails
+        fails = ("OSError",) if self.stand_in in "KL" else ("OSError", "Unknown")
+        return self.stand_in != "J" and any(step.how in fails for step in self.steps)
+
+    @property
+    def can_settle(self) -> bool:
+        """Return whether the stand-in can settle each effect, since the bank can always say."""
+        acts = [step for step in self.steps if step.does == "acts"]
+        asks_bank = self.stand_in in "FJKL" and not self.is_silent and not self.looks
+        return asks_bank and all(step.can_look for step in acts)
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether an effect asks, which J refuses."""
+        return self.stand_in == "J" and any(step.how == "asks" for step in self.steps)
 
     @property
     def program(self) -> list[tuple[str, Step]]:
@@ -96,6 +129,10 @@ class Story:
         if self.stand_in == "G":
             steps.sort(key=lambda each: each[1].does != "asks")
         return steps
+
+
+ANSWERS = ["answers", "answers", "answers", "declines", "cancels", "misfits"]
+MOVES = ["calls", "calls", *ANSWERS, "resends"]
 
 
 def _often(first: str, *others: str) -> st.SearchStrategy[str]:
@@ -110,9 +147,7 @@ steps = st.one_of(
 )
 moves = st.builds(
     Move,
-    st.sampled_from(
-        ["calls", "calls", "answers", "answers", "answers", "declines", "cancels", "resends"]
-    ),
+    st.sampled_from(MOVES),
     st.sampled_from([0, 0, *range(len(WORDS))]),
     _often("fine", "lost", "twice", "both", "beside a call", "leaves"),
     st.sampled_from([0.0, 0.0, 0.0, 0.0, 1.0, 61.0, 599.5, 601.0, 3600.0]),
@@ -123,39 +158,55 @@ moves = st.builds(
 )
 
 
-def _stories(stand_ins: str, same: st.SearchStrategy[bool]) -> st.SearchStrategy[Story]:
+_programs = st.lists(steps, min_size=1, max_size=5).map(tuple)
+
+
+def _stories(
+    stand_ins: str,
+    same: st.SearchStrategy[bool],
+    programs: st.SearchStrategy[tuple[Step, ...]] = _programs,
+) -> st.SearchStrategy[Story]:
     return st.builds(
         Story,
         st.sampled_from(stand_ins),
         st.sampled_from([1, 1, 2]),
         same,
         st.booleans(),
-        st.lists(steps, min_size=1, max_size=5).map(tuple),
+        programs,
         st.lists(_often(*TROUBLES), max_size=4).map(tuple),
         st.lists(st.sampled_from(["fine", "cannot say", "away"]), max_size=2).map(tuple),
         st.lists(moves, min_size=1, max_size=7).map(tuple),
     )
 
 
-kept_stories = _stories("KL", st.just(False))
+_acts = st.builds(Step, st.just("acts"), st.just("Unknown"), st.booleans(), groups)
+_unknown_after_a_step = st.tuples(_acts, steps, st.just(Step("stops", "Unknown")), _acts)
+kept_stories = _stories("KL", st.just(False), st.one_of(_programs, _unknown_after_a_step))
 _any_story = _stories("JJJFGH", st.booleans())
 _gates = st.lists(st.sampled_from([0.0, 0.001, 0.4, 1.0]), min_size=8, max_size=8).map(tuple)
-_at_the_end = st.builds(
+
+
+def _beside_a_call(does: str, seconds: float) -> st.SearchStrategy[Move]:
+    way, gates = st.just("beside a call"), _gates
+    return st.builds(Move, st.just(does), st.just(0), way, st.just(seconds), gates)
+
+
+_at_a_questions_end = st.builds(
     Story,
-    _often("J", "F"),
-    st.just(1),
-    st.just(False),
-    st.just(True),
-    st.just((Step("asks", "form"), Step("acts", "nothing"))),
-    st.sampled_from([(), ("slow after",)]),
-    st.just(()),
-    st.tuples(
-        st.just(Move("calls")),
-        st.builds(
-            Move, st.just("answers"), st.just(0), st.just("beside a call"), st.just(599.5), _gates
-        ),
-        st.just(Move("answers")),
+    stand_in=_often("J", "F"),
+    steps=st.just((Step("asks", "form"), Step("acts", "nothing"))),
+    troubles=st.sampled_from([(), ("slow after",)]),
+    moves=st.tuples(
+        st.just(Move("calls")), _beside_a_call("answers", 599.5), st.just(Move("answers"))
     ),
 )
 """The question is answered, and the call made again, where its time ends between two statements."""
-stories = st.one_of(_any_story, _any_story, _any_story, _at_the_end)
+_at_a_names_end = st.builds(
+    Story,
+    attempts=st.sampled_from([1, 2]),
+    steps=st.just((Step("acts", "nothing", can_look=True),)),
+    troubles=st.sampled_from([("dies before", "slow before"), ("dies before", "slow after")]),
+    moves=st.tuples(st.just(Move("calls")), _beside_a_call("calls", CALL_SECONDS - 0.5)),
+)
+"""An abandoned round is taken over, and its name's time ends while it is at work."""
+stories = st.one_of(_any_story, _any_story, _any_story, _at_a_questions_end, _at_a_names_end)

@@ -1,5 +1,6 @@
 """A handler of option L's stand-in, a store that serves it, and helpers for its rounds."""
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import OperationalError
 
+from mrtr_options.demo.call import converse
 from mrtr_options.sdk.durable import CallParams, DurableContext, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
 from tests.bounds import SECONDS
@@ -20,6 +22,9 @@ from tests.sending import Response, text_of
 
 Ctx = DurableContext[Any]
 Stated = Callable[..., Coroutine[Any, Any, Response]]
+
+ON: types.InputResponses = {GO_ON: types.ElicitResult(action="accept")}
+"""The answer to the form that asks whether to go on waiting."""
 
 NAMED: dict[str, Any] = {"call": "x", "call_is_secret": True}
 """Options of a handler whose calls are named by an argument."""
@@ -95,10 +100,19 @@ async def asked_by(send: Stated) -> Response:
 
 
 async def ended(send: Stated, response: Response) -> Response:
-    """Retry a round while the server holds it, and return its outcome."""
-    while is_held(response):
-        response = await send(None, response)
-    return response
+    """Retry a round while the server holds it, go on waiting, and return its outcome."""
+
+    async def go_on(held: Response) -> Response:
+        asked = isinstance(held, types.InputRequiredResult) and held.input_requests
+        return await send(ON if asked else None, held)
+
+    async def following(_: object, response: Response) -> Response | None:
+        return response if is_held(response) else None
+
+    if not is_held(response):
+        return response
+    _, last = await converse(response, go_on, following, sys.maxsize)
+    return last
 
 
 async def finish(first: Stated, asked: Response, last: Stated) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from pydantic import BaseModel
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.testing import call_as_client
+from tests.sending import round_of
 
 KEY = new_key()
 WANTED = {"order": "o-1", "reference": "r-1", "amount": 40}
@@ -36,17 +39,16 @@ class Bank:
 
     Attributes:
         paid: The payments, in order.
-        trouble: Raised by the next payment, after it was made.
+        troubles: Raised by the next payments, after they were made.
     """
 
     paid: list[Paid] = field(default_factory=list[Paid])
-    trouble: BaseException | None = None
+    troubles: list[Exception] = field(default_factory=list[Exception])
 
     async def pay(self, reference: str, amount: int) -> Paid:
         self.paid.append(Paid(id=f"p-{len(self.paid) + 1}", amount=amount))
-        if self.trouble is not None:
-            trouble, self.trouble = self.trouble, None
-            raise trouble
+        if self.troubles:
+            raise self.troubles.pop()
         return self.paid[-1]
 
     async def find(self, reference: str) -> Paid | bool:
@@ -92,27 +94,17 @@ def instance(
 
 async def told(server: Any, user: User, era: Any = "modern", **arguments: Any) -> str:
     """Make a call and return what is told; an error begins with "error: "."""
-    async with Client(server, mode=MODES[era], elicitation_callback=user) as client:
-        try:
-            result = await client.call_tool("refund", WANTED | arguments)
-            return " ".join(each.text for each in result.content if each.type == "text")
-        except MCPError as error:
-            return f"error: {error}"
+    connect = partial(Client, server, mode=MODES[era], elicitation_callback=user)
+    return await call_as_client("stops", connect, "refund", WANTED | arguments)
 
 
-async def one_round(server: Any, asked: Any = None, go_ahead: str = "yes") -> Any:
-    """Send one round, at whichever instance."""
-    more: dict[str, Any] = {}
-    if asked is not None:
-        yes = types.ElicitResult(action="accept", content={"go_ahead": go_ahead})
-        more = {
-            "input_responses": dict.fromkeys(asked.input_requests, yes),
-            "request_state": asked.request_state,
-        }
+async def one_round(server: Any, asked: Any = None) -> Any:
+    """Send one round, at whichever instance, with a yes to what is asked."""
+    yes = types.ElicitResult(action="accept", content={"go_ahead": "yes"})
+    answers: Any = asked and dict.fromkeys(asked.input_requests, yes)
     async with Client(server, mode=MODES["modern"], elicitation_callback=User()) as client:
-        call = client.session.call_tool
         try:
-            return await call("refund", WANTED, allow_input_required=True, **more)
+            return await round_of(client, "refund", WANTED, asked, answers)
         except MCPError as error:  # raised outside the client's groups
             refusal = error
     raise refusal

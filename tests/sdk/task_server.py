@@ -149,6 +149,13 @@ async def served(
             yield Served(store, server)
 
 
+@asynccontextmanager
+async def taking(*what: Any, **options: Any) -> AsyncGenerator[Taker]:
+    """Serve one tool, as `served` does, to one client that takes tasks."""
+    async with served(*what, **options) as here, here.taker() as client:
+        yield client
+
+
 def named(name: str) -> dict[str, Any]:
     return {"action": "accept", "content": {"name": name}}
 

@@ -1,17 +1,17 @@
 """Tests of answers that travel in the state: long ones, and those under a form's own names."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import mcp_types as types
 import pytest
+from mcp import Client, MCPError
 from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
 from mrtr_options.sdk import exception_shim, handler, positional_replay
-from mrtr_options.sdk.questions import MAX_STATE_BYTES
+from mrtr_options.sdk.questions import MAX_STATE_BYTES, length_in_token
 from mrtr_options.sdk.tool_builder import ToolBuilder
 from tests.sdk.fakes import (
     Context,
@@ -86,14 +86,19 @@ STYLES: dict[str, Callable[[], handler.Handler]] = {
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_an_answer_with_which_the_state_is_too_long_is_the_clients_error(style: str) -> None:
-    tool = STYLES[style]()
-    asked = await deliver(tool)
+async def test_an_answer_with_which_the_state_is_too_long_is_refused_or_asked_for_again(
+    style: str,
+) -> None:
+    plain, again = STYLES[style](), sdk.ask_again(STYLES[style]())
+    asked = await deliver(plain)
     key = key_of(asked)
     with pytest.raises(sdk.BadAnswer, match="does not fit the question: it is too long") as no:
-        await deliver(tool, asked, named(LONG, key))
+        await deliver(plain, asked, named(LONG, key))
     assert no.value.code == types.INVALID_PARAMS
-    assert key_of(await deliver(tool, asked, named("Ann", key))) != key
+    asked = await deliver(again, await deliver(again), named(LONG, key))
+    assert key_of(asked) == key
+    then = await deliver(again, asked, named("Ann", key))
+    assert text_of(await deliver(again, then, named("Bob", key_of(then)))) == "Ann and Bob"
 
 
 async def test_an_answer_may_fill_the_state_to_its_last_byte() -> None:
@@ -101,21 +106,10 @@ async def test_an_answer_may_fill_the_state_to_its_last_byte() -> None:
     asked = await deliver(tool)
     short = await deliver(tool, asked, named("Ann"))
     assert isinstance(short, types.InputRequiredResult)
-    room = MAX_STATE_BYTES - len(json.dumps(short.request_state)) + len("Ann")
+    room = MAX_STATE_BYTES - length_in_token(short.request_state or "") + len("Ann")
     assert key_of(await deliver(tool, asked, named("a" * room))) == "next"
     with pytest.raises(sdk.BadAnswer):
         await deliver(tool, asked, named("a" * (room + 1)))
-
-
-@pytest.mark.parametrize("style", STYLES)
-async def test_one_that_is_too_long_is_asked_for_again(style: str) -> None:
-    tool = sdk.ask_again(STYLES[style]())
-    asked = await deliver(tool)
-    key = key_of(asked)
-    again = await deliver(tool, asked, named(LONG, key))
-    assert key_of(again) == key
-    then = await deliver(tool, again, named("Ann", key))
-    assert text_of(await deliver(tool, then, named("Bob", key_of(then)))) == "Ann and Bob"
 
 
 @pytest.mark.parametrize("style", "EG")
@@ -162,3 +156,39 @@ async def test_what_is_assumed_says_so(style: str) -> None:
 
     response = await deliver(REPLAYS[style](tool), ctx=modern(forms=False))
     assert text_of(response) == "Assumed"
+
+
+class Reference(BaseModel):
+    reference: str
+
+
+async def asking_on(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+    """Ask for ever, and keep a long text with each answer."""
+    text = sdk.arguments_of(params, Reference).reference * 700
+    for turn in range(100):
+        await ctx.memo(f"text {turn}", lambda: text)
+        await ctx.elicit(who(f"name {turn}"))
+    return result("the state had room for all")
+
+
+@pytest.mark.parametrize("character", ["x", '"', "é"])
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_a_call_whose_state_grows_too_long_ends_in_one_refusal_and_no_answer_is_blamed(
+    character: str, is_guarded: bool
+) -> None:
+    store = sdk.SqliteStore(":memory:")
+    guard = sdk.single_use(store, call="reference", call_is_secret=True)
+    wrappers = [guard] if is_guarded else []
+    tool = sdk.Tool("asks", "Asks.", Reference, sdk.keyed_replay(asking_on), wrappers)
+    server = sdk.build_server("asking", tool)
+
+    async def ann(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"name": "Ann"})
+
+    async with Client(server, elicitation_callback=ann, input_required_max_rounds=100) as caller:
+        for _ in range(2):
+            with pytest.raises(MCPError, match="too long to travel") as no:
+                await caller.call_tool("asks", {"reference": character})
+            assert no.value.code == types.INTERNAL_ERROR
+            assert no.value.data["reason"] == "too_long"
+    store.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from mcp.server.auth.provider import AccessToken
 from pydantic import Field
 
 from mrtr_options import sdk
-from mrtr_options.demo.own_tool import default as own_tool
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk import waiting as waits
 from mrtr_options.sdk.protection import ANSWER_BY
@@ -55,40 +54,25 @@ DONE = "Refunded 40: p-1, receipt True, by clerk"
 
 @TIERS
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_both_tiers_ask_both_eras_the_whole_conversation(
+async def test_both_tiers_ask_both_eras_the_whole_conversation_once(
     make: Make, era: str, tmp_path: Path
 ) -> None:
     bank, user = Bank(), User()
-    assert await told(instance(make, tmp_path / "calls", bank), user, era) == DONE
+    server = instance(make, tmp_path / "calls", bank)
+    assert await told(server, user, era) == DONE
+    assert (await told(server, user, era)).endswith(DONE)
+    assert len(bank.paid) == 1
     assert user.asked == ["Refund 40 on o-1?", "Send a receipt?"]
 
 
 @TIERS
-async def test_a_call_is_known_by_its_name_at_another_instance(make: Make, tmp_path: Path) -> None:
-    bank, again = Bank(), User()
-    one, two = (instance(make, tmp_path / "calls", bank) for _ in range(2))
-    await told(one, User())
-    said = await told(two, again)
-    assert said.startswith("This call was made before, at ")
-    assert said.endswith(DONE)
-    assert (len(bank.paid), again.asked) == (1, [])
-
-
-@TIERS
-async def test_the_rounds_of_a_call_go_to_any_instance_and_a_resent_one_is_answered(
-    make: Make, tmp_path: Path
-) -> None:
-    bank = Bank()
-    one, two = (instance(make, tmp_path / "calls", bank) for _ in range(2))
-    consent = await one_round(one)
-    assert "o-1" not in consent.request_state, "a state is sealed"
+async def test_a_state_is_sealed_and_a_made_up_one_is_refused(make: Make, tmp_path: Path) -> None:
+    server = instance(make, tmp_path / "calls", Bank())
+    consent = await one_round(server)
+    assert "o-1" not in consent.request_state
     made_up = consent.model_copy(update={"request_state": f"{consent.request_state[:-4]}AAAA"})
     with pytest.raises(MCPError, match="Invalid or expired requestState"):
-        await one_round(two, made_up)
-    receipt = await one_round(two, consent)
-    assert (await one_round(one, consent)).input_requests == receipt.input_requests
-    assert text_of(await one_round(two, receipt)) == DONE
-    assert len(bank.paid) == 1
+        await one_round(server, made_up)
 
 
 @pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
@@ -98,12 +82,6 @@ async def test_no_yes_is_not_done_and_frees_the_name(action: str, tmp_path: Path
     assert await told(server, User("no", action)) == "Nothing was refunded."
     assert bank.paid == []
     assert await told(server, User()) == DONE
-
-
-async def test_an_effect_that_was_done_and_reported_as_failed_is_found(tmp_path: Path) -> None:
-    bank = Bank(trouble=TimeoutError())
-    assert await told(instance(MCPServer, tmp_path / "calls", bank), User()) == DONE
-    assert len(bank.paid) == 1
 
 
 async def test_two_versions_ask_once_each_in_their_words(tmp_path: Path) -> None:
@@ -227,6 +205,24 @@ async def test_the_argument_that_names_a_call_says_when_to_send_another(
     assert "send the same one again after an error" in said["reference"]
 
 
+@TIERS
+async def test_a_call_of_arguments_that_a_next_version_refuses_is_repeated(
+    make: Make, tmp_path: Path
+) -> None:
+    bank, next_version = Bank(), make("shop")
+
+    @calls_in(tmp_path / "calls").tool(next_version, name_by="reference")
+    async def refund(call: sdk.Call, order: str, reference: str, amount: Less = 40) -> str:
+        raise AssertionError("a second refund begins")
+
+    done = await told(instance(make, tmp_path / "calls", bank), User())
+    assert (await told(next_version, User())).endswith(done)
+    assert "do not fit: amount" in await told(next_version, User(), reference="r-2")
+    async with Client(next_version, mode=MODES["modern"]) as client:
+        (listed,) = (await client.list_tools()).tools
+    assert listed.input_schema["properties"]["amount"]["maximum"] == 30
+
+
 def waiting(path: Path, look: Callable[[], str | None], **settings: Any) -> Any:
     """Build an instance whose tool waits for a payment, and asks something after it."""
     server = MCPServer("shop")
@@ -301,7 +297,7 @@ async def test_who_registers_anew_between_two_calls_is_charged_once(tmp_path: Pa
         first = await told(server, User())
         assert "p-1" in first
     with signed_in("client 2"):
-        assert (await told(server, User())).endswith(f"its result was: {first}")
+        assert (await told(server, User())).endswith(f"its result was:\n{first}")
     with signed_in("client 1", "bob"):
         assert "p-2" in await told(server, User())
     with signed_in("client 1", None):
@@ -320,16 +316,6 @@ async def test_who_registers_anew_in_a_call_is_asked_the_open_question(tmp_path:
         assert again.input_requests == asked.input_requests
         assert "p-1" in text_of(await one_round(server, await one_round(server, again)))
     assert len(bank.paid) == 1
-
-
-async def test_what_new_writes_knows_who_started_its_process(tmp_path: Path) -> None:
-    settings = sdk.Settings(keys=[KEY], principal=own_tool.caller_of)
-    with own_tool.instance(tmp_path, settings) as server:  # no HTTP, as over stdio
-        async with Client(server, mode=MODES["modern"], elicitation_callback=User()) as client:
-            wanted = {"item": "a thing", "reference": "r-1"}
-            call = client.session.call_tool
-            asked = await call(own_tool.TOOL, wanted, allow_input_required=True)
-    assert isinstance(asked, types.InputRequiredResult)
 
 
 # --- what cannot work is refused when it is written -----------------------------------------------
@@ -351,8 +337,12 @@ async def _many(call: sdk.Call, *references: str) -> str:
     return ""
 
 
+async def _private(call: sdk.Call, reference: str, _note: str = "") -> str:
+    return _note
+
+
 del _untyped.__annotations__["reference"]
-NO_TOOLS: list[Any] = [_untyped, _silent, _plain, _many]
+NO_TOOLS: list[Any] = [_untyped, _silent, _plain, _many, _private]
 
 
 @pytest.mark.parametrize("function", NO_TOOLS)
@@ -360,6 +350,9 @@ def test_a_function_that_is_no_tool_is_refused(function: Any, tmp_path: Path) ->
     add: Any = calls_in(tmp_path / "calls").tool(MCPServer("shop"), name_by="reference")
     with pytest.raises(TypeError, match=r"calls.tool takes `async def"):
         add(function)
+
+
+Less = Annotated[int, Field(le=30)]
 
 
 async def _fit(call: sdk.Call, reference: str) -> str:
@@ -383,11 +376,27 @@ def test_a_call_is_not_forgotten_before_its_question(make: Make, tmp_path: Path)
         tool(_fit)
 
 
-def test_a_server_that_is_protected_otherwise_is_refused(tmp_path: Path) -> None:
-    server = MCPServer("shop")
-    sdk.protect(server, sdk.Settings(keys=[KEY]))
-    with pytest.raises(ValueError, match="protected with other settings"):
-        calls_in(tmp_path / "calls").tool(server, name_by="reference")
+OURS = {"keys": [KEY]}
+REFUSES = pytest.raises(ValueError, match="protected with other settings")
+
+
+SETTINGS: list[tuple[Any, Any, Any]] = [
+    ({}, {}, nullcontext()),  # they share a key of their process
+    (OURS, {"keys": (KEY,)}, nullcontext()),
+    (OURS, {"keys": [KEY[::-1], KEY]}, REFUSES),
+    (OURS, {**OURS, "settings": sdk.Settings(ttl_seconds=60)}, REFUSES),
+    (OURS, {**OURS, "caller": sdk.subject_of}, REFUSES),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "fits"), SETTINGS)
+def test_two_objects_of_one_server_need_the_same_settings(
+    one: Any, other: Any, fits: Any, tmp_path: Path
+) -> None:
+    server, store = MCPServer("shop"), sdk.SqliteStore(tmp_path / "calls")
+    sdk.Calls(store, **one).tool(server, name_by="reference", call_is_secret=True)
+    with fits:
+        sdk.Calls(store, **other).tool(server, name_by="reference", call_is_secret=True)
 
 
 def _of_three(reference: str, amount: int, currency: str) -> bool:
@@ -403,6 +412,31 @@ async def test_what_settled_cannot_be_given_is_refused_before_the_effect(tmp_pat
 
     assert "was done. It may be sent again" in await told(server, User())
     assert bank.paid == []
+
+
+async def test_an_effect_may_be_a_function_in_c(tmp_path: Path) -> None:
+    server, paid = MCPServer("shop"), dict[str, int]()
+
+    @calls_in(tmp_path / "calls").tool(server, name_by="reference")
+    async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
+        await call.once("pay", paid.update, {reference: amount})
+        return "Refunded."
+
+    assert await told(server, User()) == "Refunded."
+    assert paid == {"r-1": 40}
+
+
+async def test_settled_is_given_what_it_needs_and_keeps_its_own_defaults(tmp_path: Path) -> None:
+    bank, server = Bank(troubles=[TimeoutError()]), MCPServer("shop")
+
+    async def find(reference: str, seconds: float = 0.5) -> Paid | bool | None:
+        return seconds == 0.5 and await bank.find(reference)
+
+    @calls_in(tmp_path / "calls").tool(server, name_by="reference")
+    async def refund(call: sdk.Call, reference: str, order: str, amount: int) -> str:
+        return (await call.once("refund", bank.pay, reference, amount, settled=find)).id
+
+    assert await told(server, User()) == "p-1"
 
 
 def warnings_of(log: pytest.LogCaptureFixture, make: Callable[[], object]) -> list[str]:

@@ -1,7 +1,9 @@
 """Tests that an author's exception is -32603 without its text, for all clients and transports."""
 
+import asyncio
 import contextlib
 import json
+import sys
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from typing import Any
@@ -40,7 +42,31 @@ def of_the_authors_own_data() -> None:
     Strict.model_validate({"number": SECRET})
 
 
-RAISES: tuple[Callable[[], None], ...] = (plain, grouped, of_the_authors_own_data)
+def ending_the_process() -> None:
+    sys.exit(SECRET)
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt(SECRET)
+
+
+def grouped_with_an_end() -> None:
+    raise BaseExceptionGroup(SECRET, [RuntimeError(SECRET), SystemExit(SECRET)])
+
+
+def awaiting_what_is_cancelled() -> None:
+    raise asyncio.CancelledError(SECRET)
+
+
+RAISES: tuple[Callable[[], None], ...] = (
+    plain,
+    grouped,
+    of_the_authors_own_data,
+    ending_the_process,
+    interrupted,
+    grouped_with_an_end,
+    awaiting_what_is_cancelled,
+)
 
 
 def server_that(fails: Callable[[], None]) -> Server[Any]:

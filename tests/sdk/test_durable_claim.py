@@ -1,5 +1,6 @@
 """Tests of option L on DBOS: one process holds a name, and only recordable work is done."""
 
+import asyncio
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,9 +12,9 @@ import mcp_types as types
 import psycopg
 import pytest
 
-from mrtr_options.sdk.durable import CallParams
+from mrtr_options.sdk.durable import CallParams, embedded
 from mrtr_options.sdk.durable.claim import GRACE_SECONDS, taken, try_url
-from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.durable.embedded import Process, process
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from scoreboard import postgres as real_postgres
 from tests.sdk.durable_calls import Ctx, World, asked_by, finish, refused, served
@@ -33,8 +34,8 @@ def end_holder(url: str) -> None:
 
 
 @pytest.mark.evidence("on PostgreSQL")
-async def test_a_name_whose_connection_ends_is_still_refused_to_another_process(
-    postgres: str,
+async def test_a_name_whose_connection_ends_is_still_refused_to_another_process_and_others_are_free(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = real_postgres.database(postgres)
 
@@ -49,6 +50,9 @@ async def test_a_name_whose_connection_ends_is_still_refused_to_another_process(
             with pytest.raises(WrongDatabase, match="another process has the name 'local'"):
                 await anyio.to_thread.run_sync(second)
         assert await finish(send, first, send) == "Ann and Bob"
+        monkeypatch.setenv("MRTR_INSTANCE", "other")
+        with taken(url):
+            pass
 
 
 async def test_a_process_whose_file_is_deleted_does_no_effect_beside_the_next_one(
@@ -164,3 +168,34 @@ async def test_a_clock_that_is_ahead_for_one_sweep_deletes_no_call(
         monkeypatch.setattr(time, "time", patched)
         assert await here.sweep(24 * 3600) == 0
         assert await here.sweep(24 * 3600) == 1  # the second look at the clock agrees
+
+
+async def test_the_stores_of_a_process_look_at_its_clock_by_one_sweep(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweepers: list[object] = []
+    enough = anyio.Event()
+
+    async def sweep(here: Process, seconds: float) -> int:
+        sweepers.append(asyncio.current_task())
+        if len(sweepers) == 4:
+            enough.set()
+        return 0
+
+    monkeypatch.setattr(Process, "sweep", sweep)
+    monkeypatch.setattr(embedded, "SWEEP_SECONDS", 0)
+    async with served(sqlite, World()), served(sqlite, World()):
+        await enough.wait()
+    assert len({*sweepers}) == 1, "the second sweep trusts a clock that the first one saw move"
+
+
+async def test_a_sweep_deletes_no_open_call_of_another_process(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with process(sqlite) as here:
+        async with served(sqlite, World()) as send:
+            await send()
+        monkeypatch.setenv("MRTR_INSTANCE", "another")
+        assert [await here.sweep(-1.0) for _ in range(2)] == [0, 0]
+        monkeypatch.delenv("MRTR_INSTANCE")
+        assert await here.sweep(-1.0) == 1

@@ -26,7 +26,6 @@ from mrtr_options.review.bench.deployments.processes import CALLS, ProcessInstan
 from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.durable import CallParams, DurableStore, live
-from mrtr_options.sdk.durable.claim import taken
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from mrtr_options.sdk.handler import NotAHandler
@@ -324,19 +323,6 @@ async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_agai
         assert key_of(second) == "two"
         assert text_of(await ended(send, await send(named("Bob", "two"), second))) == "Ann and Bob"
     assert sorted(world.kinds()) == ["first", "last"]
-
-
-@pytest.mark.evidence("on PostgreSQL")
-async def test_a_name_is_of_one_process_at_once(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = real_postgres.database(postgres)
-    with taken(url):
-        with pytest.raises(WrongDatabase, match="another process has the name 'local'"), taken(url):
-            raise AssertionError("two processes hold the name")
-        monkeypatch.setenv("MRTR_INSTANCE", "other")
-        with taken(url):
-            pass
 
 
 async def test_parked_calls_need_no_threads(sqlite: str) -> None:

@@ -10,21 +10,22 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from pydantic import create_model
 
-from mrtr_options.sdk.call_key import REPEAT, check_naming, new_call_key
+from mrtr_options import sdk
+from mrtr_options.sdk.call_key import REPEAT, new_call_key
 from mrtr_options.sdk.durable import CallAbandoned, CallParams, DurableStore
 from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.durable.events import Begun
 from mrtr_options.sdk.durable.store import GO_ON
-from mrtr_options.sdk.questions import Cancelled, Declined
+from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
 from tests.sdk.durable_calls import NAMED, Ctx, World, asked_by, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, no, params, result, who
-from tests.sending import text_of
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
-
-NO = {"decline": Declined, "cancel": Cancelled}
 
 
 async def charge(ctx: Ctx, call: CallParams) -> types.CallToolResult:
@@ -52,33 +53,56 @@ async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_bui
 ) -> None:
     store = TaskStore()
     serve: Any = store.linear if kind == "L" else store.task
-    made = serve(charge, call="reference")
+    arguments = create_model("Arguments", reference=str)
+    tool = sdk.Tool("pay", "Pays.", arguments, serve(charge, call="reference"))
     with pytest.raises(ValueError, match="two strangers would share a call"):
-        check_naming("tool", made, {"reference": {}}, knows_callers=False)
-    check_naming("tool", made, {"reference": {}}, knows_callers=True)
+        tool.check_calls(knows_callers=False, ttl_seconds=1)
+    tool.check_calls(knows_callers=True, ttl_seconds=1)
 
 
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action: str) -> None:
+async def test_a_call_that_its_user_declined_frees_its_name(engine: str) -> None:
     world = World()
     # Tests share Temporal, where names stay.
-    of = {"x": f"{action}d"}
+    of = {"x": "declined"}
     async with served(engine, world, charge, how=NAMED) as send:
-        declined = [await send(**of)]
-        for asked in declined * 2:  # a declined round that is sent again is declined again
-            with pytest.raises(NO[action]):
-                await send(no(action=action), asked, **of)
-        declined.append(await send(**of))
-        with pytest.raises(NO[action]):
-            await send(no(action=action), declined[1], **of)
+        declined: list[Response] = []
+        for _ in range(2):
+            declined.append(await send(**of))
+            for _ in range(2):  # a declined round that is sent again is declined again
+                with pytest.raises(Declined):
+                    await send(no(), declined[-1], **of)
         wanted = await send(**of, amount=2)
         assert await send(**of, amount=2) == wanted
         assert text_of(await send(named("Ann"), wanted, **of, amount=2)) == "done"
-        assert text_of(await send(**of, amount=2)) == "done"
         for asked in declined:
-            with pytest.raises(NO[action]):
-                await send(no(action=action), asked, **of)
+            with pytest.raises(Declined):
+                await send(no(), asked, **of)
         assert await refused(send, **of) == "call_reused"
+    assert world.kinds() == ["charge"]
+
+
+async def test_a_call_held_while_an_ended_one_of_its_name_is_looked_at_is_not_told_its_end(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    store = DurableStore(version="1", wait_seconds=SECONDS, while_working="state")
+    call = store.linear(charge, **NAMED)
+
+    async def look(handle: str) -> None:
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(SECONDS):
+        async with store.serving(world, database=sqlite):
+            with pytest.raises(Declined):
+                await deliver(call, await deliver(call), no())
+            with monkeypatch.context() as patch:
+                patch.setattr(store, "wait_seconds", 0.01)
+                patch.setattr(store.engine, "look", look)
+                held = await deliver(call)
+            asked = await deliver(call, held)
+            assert key_of(asked) == "who"
+            done = await deliver(call, asked, named("Ann"))
+    assert text_of(done) == "done"
     assert world.kinds() == ["charge"]
 
 
@@ -146,3 +170,140 @@ async def test_a_call_after_a_declined_one_is_known_for_as_long_as_any_other(sql
             pass
         assert key_of(await send()) == "who"
     assert world.kinds() == ["charge"]
+
+
+# --- a call that ended in `Unknown` ---------------------------------------------------------------
+
+NOT_KNOWN = "Not known whether it was sent. Call again."
+
+
+def sending(world: World, found: Any) -> Any:
+    """Make a tool that pays, asks, and sends; the first time nobody can tell whether it was sent.
+
+    Args:
+        world: The world in which it does so.
+        found: What the carrier says once it can be asked.
+    """
+    asked: list[bool] = []
+    numbers: list[int] = []
+
+    def look() -> Any:
+        if "send" not in world.kinds():
+            return False
+        asked.append(True)
+        if len(asked) == 1:
+            raise ConnectionError("the carrier is away")
+        return found
+
+    async def send_parcel(key: str) -> str:
+        await world.do("send", key)
+        if world.kinds().count("send") == 1:
+            raise ConnectionError("the carrier is away")
+        return "sent by now"
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        assert await ctx.memo("number", lambda: numbers.append(0) or len(numbers)) == 1
+        assert await ctx.until("stock", lambda: len(numbers), seconds=SECONDS) == 1
+        paid = await ctx.step("pay", lambda key: world.do("pay", key))
+        name = await ctx.elicit(who())
+        try:
+            sent = await ctx.step("send", send_parcel, settled=look)
+        except ConnectionError:
+            raise sdk.Unknown(NOT_KNOWN) from None
+        return result(f"{paid}, {sent} for {name.name}")
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    ("found", "said", "effects"),
+    [
+        ("sent before", "pay done, sent before for Ann", ["pay", "send"]),
+        (False, "pay done, sent by now for Ann", ["pay", "send", "send"]),
+    ],
+)
+async def test_an_unknown_call_that_is_made_again_does_what_is_not_done(
+    engine: str, found: Any, said: str, effects: list[str]
+) -> None:
+    world = World()
+    of = {"x": f"unknown {found}"}
+    async with served(engine, world, sending(world, found), how=NAMED) as send:
+        asked = await send(**of)
+        for _ in range(2):  # a round that is sent again is answered from the record
+            with pytest.raises(sdk.Unknown, match=NOT_KNOWN):
+                await send(named("Bob"), asked, **of)
+        assert await refused(send, **of, amount=2) == "call_reused"
+        asked = await send(**of)
+        for round in (named("Ann"), asked), (named("Ann"), asked), ():
+            assert text_of(await send(*round, **of)) == said
+    assert world.kinds() == effects
+    assert len({key for kind, key in world.effects if kind == "send"}) == 1
+
+
+async def test_an_attempt_that_is_held_before_it_begins_has_the_record_of_the_one_before(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    store = DurableStore(version="1", wait_seconds=SECONDS, while_working="state")
+    call = store.linear(sending(world, "sent before"), **NAMED)
+    with anyio.fail_after(SECONDS):
+        async with store.serving(world, database=sqlite):
+            with pytest.raises(sdk.Unknown):
+                await deliver(call, await deliver(call), named("Bob"))
+            begin = store.engine.begin
+
+            async def begin_the_first(name: str, handle: str, begun: Begun) -> object:
+                if handle.endswith("-1"):
+                    await anyio.sleep_forever()
+                return await begin(name, handle, begun)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(store, "wait_seconds", 0.5)
+                patch.setattr(store.engine, "begin", begin_the_first)
+                held = await deliver(call)
+            done = await deliver(call, await deliver(call, held), named("Ann"))
+    assert text_of(done) == "pay done, sent before for Ann"
+    assert world.kinds() == ["pay", "send"]
+
+
+async def test_an_unknown_call_under_a_call_key_is_tried_again(sqlite: str) -> None:
+    world = World()
+    key = new_call_key()
+    async with served(sqlite, world, sending(world, False), how=NAMED) as send:
+        with pytest.raises(sdk.Unknown):
+            await send(named("Ann"), await send(key=key), key=key)
+        done = text_of(await send(named("Ann"), await send(key=key), key=key))
+    assert done == "pay done, sent by now for Ann"
+
+
+async def test_an_attempt_whose_question_nobody_answered_is_followed_by_another_one(
+    sqlite: str,
+) -> None:
+    world = World()
+    handler = sending(world, "sent before")
+    async with served(sqlite, world, handler, how=NAMED, idle_seconds=0.5) as send:
+        with pytest.raises(sdk.Unknown):
+            await send(named("Ann"), await send())
+        asked = await send()
+        with anyio.fail_after(SECONDS):
+            while await send() == asked:
+                await anyio.lowlevel.checkpoint()
+        done = text_of(await send(named("Ann"), await send()))
+    assert done == "pay done, sent before for Ann"
+    assert world.kinds() == ["pay", "send"]
+
+
+async def test_an_unknown_call_with_too_much_to_hand_on_is_not_tried_again(sqlite: str) -> None:
+    world = World()
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        for key in ("one", "two"):
+            await ctx.step(key, lambda once: "x" * 600_000)
+        world.entered += 1
+        raise sdk.Unknown(NOT_KNOWN)
+
+    async with served(sqlite, world, handler, how=NAMED) as send:
+        for _ in range(2):
+            with pytest.raises(sdk.Unknown):
+                await send()
+    assert world.entered == 1

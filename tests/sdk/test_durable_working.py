@@ -9,17 +9,13 @@ from mcp import MCPError
 
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
-from tests.sdk.durable_calls import Ctx, asked_by, refused, served
+from tests.sdk.durable_calls import ON, Ctx, asked_by, ended, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, no, result, who
 from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 FORM: dict[str, Any] = {"while_working": "form", "wait_seconds": 0.3}
-
-
-ON: types.InputResponses = {GO_ON: types.ElicitResult(action="accept")}
-"""The answer to the form that asks whether to go on waiting."""
 
 
 def works_until(done: anyio.Event) -> Any:
@@ -43,9 +39,7 @@ async def test_a_client_of_a_call_at_work_is_asked_whether_to_go_on_and_keeps_it
             assert key_of(held) == GO_ON
             held = await send(ON, held)
         done.set()
-        while isinstance(held, types.InputRequiredResult):
-            held = await send(ON, held)
-        assert text_of(held) == "Ann"
+        assert text_of(await ended(send, held)) == "Ann"
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])

@@ -30,7 +30,7 @@ from tests.sdk.fakes import (
     no,
     who,
 )
-from tests.sending import Response, text_of
+from tests.sending import Response, round_of, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -47,7 +47,7 @@ together = pytest.mark.parametrize("option", [*KEYED, *HELD])
 
 @asynccontextmanager
 async def calling(
-    option: str, handler: Linear
+    option: str, handler: Linear, settings: sdk.Settings | None = None
 ) -> AsyncGenerator[Callable[..., Awaitable[Response]]]:
     """Connect to a server with a tool in this option's style.
 
@@ -64,14 +64,11 @@ async def calling(
         more["resources"] = [store if option == "H" else store.serving]
         more["extensions"] = [store] if option == "K" else []
     tool = sdk.Tool("tool", "Asks.", NoArguments, made(handler))
-    server = sdk.build_server("asks", tool, settings=sdk.Settings(), **more)
+    server = sdk.build_server("asks", tool, settings=settings or sdk.Settings(), **more)
 
     async def send(asked: Any = None, answers: types.InputResponses | None = None) -> Response:
-        state = asked and asked.request_state
         with anyio.fail_after(SECONDS):
-            return await client.session.call_tool(
-                "tool", {}, input_responses=answers, request_state=state, allow_input_required=True
-            )
+            return await round_of(client, "tool", {}, asked, answers)
 
     async with Client(server, mode="2026-07-28", elicitation_callback=never) as client:
         yield send
@@ -172,6 +169,21 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
         asked = await send()
         assert keys_of(asked) == {"one"}
         assert text_of(await send(asked, named("Ann", "one"))) == "Ann works on 0"
+
+
+@together
+@pytest.mark.parametrize("caller", ["ada", None])
+async def test_a_handler_knows_who_calls_before_and_after_a_question(
+    option: str, caller: str | None
+) -> None:
+    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
+        before = ctx.caller
+        await ctx.elicit(who("one"))
+        return sdk.text(f"{before}, {ctx.caller}")
+
+    async with calling(option, tool, sdk.Settings(principal=lambda ctx: caller)) as send:
+        told = text_of(await send(await send(), named("Ann", "one")))
+    assert told == f"{caller}, {caller}"
 
 
 async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_gave_it() -> None:

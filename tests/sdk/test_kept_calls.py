@@ -30,6 +30,11 @@ from tests.sdk.resuming_world import ADA, CALLED, World, guarded
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
 @pytest.mark.parametrize("full_at", [1, 2, 3, 4])
 async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path) -> None:
     """Let no file grow at one of the times when a call is kept: begun, asked, answered, sent."""
@@ -316,16 +321,15 @@ def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
     suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = CallFolder(tmp_path)
-    call = KeptCall(server="", principal="", tool="tool")
-    calls.keep(call)
+    calls.keep(CALLED)
     (path,) = tmp_path.glob("*.json")
     pipe = path.with_suffix(suffix)
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
     with pytest.raises(CannotKeep, match="is not a file"):  # noqa: SIM117
-        with calls.held(call.key):
+        with calls.held(CALLED.key):
             raise AssertionError("a pipe was held as a call")
-    assert [*calls] == ([call] if suffix == ".lock" else [])
+    assert [*calls] == ([CALLED] if suffix == ".lock" else [])
     assert ("is left out" in caplog.text) == (suffix == ".json")
 
 
@@ -335,14 +339,13 @@ def test_a_folder_that_is_not_ones_own_alone_later_is_used_no_more(
 ) -> None:
     folder = tmp_path / "calls"
     calls = CallFolder(folder)
-    call = KeptCall(server="", principal="", tool="tool")
-    calls.keep(call)
+    calls.keep(CALLED)
     uses: tuple[Callable[[], object], ...] = (
         lambda: CallFolder(folder),
-        lambda: calls.keep(call),
-        lambda: calls.get(call.key),
+        lambda: calls.keep(CALLED),
+        lambda: calls.get(CALLED.key),
         lambda: [*calls],
-        lambda: calls.held(call.key).__enter__(),
+        lambda: calls.held(CALLED.key).__enter__(),
     )
     with monkeypatch.context() as patch:
         if others == "may write":
@@ -353,4 +356,4 @@ def test_a_folder_that_is_not_ones_own_alone_later_is_used_no_more(
             with pytest.raises(CannotKeep, match="not yours alone"):
                 use()
     folder.chmod(0o700)
-    assert [*calls] == [call]
+    assert [*calls] == [CALLED]

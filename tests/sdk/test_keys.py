@@ -65,14 +65,12 @@ def replayed(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[st
     return tool
 
 
-STYLES: dict[str, Callable[[sdk.Question[Yes], sdk.Question[Yes], list[str]], Handler]] = {
+STYLES: dict[str, Callable[..., Handler]] = {
     "by hand": by_hand,
-    "B": lambda one, two, wiped: exception_shim(replayed(one, two, wiped)),
-    "J": lambda one, two, wiped: sdk.keyed_replay(replayed(one, two, wiped)),
-    "ask_again": lambda one, two, wiped: sdk.ask_again(by_hand(one, two, wiped)),
-    "guard": lambda one, two, wiped: sdk.single_use(sdk.SqliteStore(":memory:"))(
-        by_hand(one, two, wiped)
-    ),
+    "B": lambda *of: exception_shim(replayed(*of)),
+    "J": lambda *of: sdk.keyed_replay(replayed(*of)),
+    "ask_again": lambda *of: sdk.ask_again(by_hand(*of)),
+    "guard": lambda *of: sdk.single_use(sdk.SqliteStore(":memory:"))(by_hand(*of)),
 }
 
 

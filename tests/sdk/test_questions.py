@@ -77,6 +77,24 @@ def test_an_answer_of_another_kind_is_no_answer(kind: str) -> None:
                 read_answer(inquiry, answer)
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["", "pay.example/7", "/pay/7", "javascript:alert(1)", "https:pay", "https://", "https:///7",
+     "http://pay.example/7", "http://10.0.0.7/", "http://localhost.example",
+     "https://pay.example/ 7", "https://pay.example/\n7", "https://pay.example:x/", "https://[::1", "ftp://pay.example"],
+)  # fmt: skip
+def test_a_link_that_is_no_address_of_a_web_page_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="the link 'it' takes an address such as https://"):
+        sdk.link("it", "Pay.", url)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "[::1]:8000", "localhost", "LOCALHOST:8000"])
+def test_a_link_to_this_machine_needs_no_https(host: str) -> None:
+    for url in (f"http://{host}/7", "https://pay.example/7?to=a%20b#c"):
+        shown: Any = sdk.link("it", "Pay.", url).request.params
+        assert shown.url == url
+
+
 def test_no_to_an_address_is_no() -> None:
     inquiry, _ = INQUIRIES["url"]
     with pytest.raises(sdk.Declined):

@@ -5,13 +5,15 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from pydantic import BaseModel
 
 from mrtr_options import sdk
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.testing import served
 from tests.bounds import SECONDS
+from tests.restaurant import lowlevel, tool
 from tests.sdk.fakes import ON_ASYNCIO, until
+
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 INITIALIZE = {
@@ -27,20 +29,6 @@ INITIALIZE = {
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 
 
-class Nothing(BaseModel):
-    name: str = ""
-
-
-async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    return sdk.text("done")
-
-
-def server(settings: sdk.Settings = sdk.Settings()) -> Any:  # noqa: B008
-    return sdk.build_server(
-        "server", sdk.Tool("tool", "Does nothing.", Nothing, tool), settings=settings
-    )
-
-
 async def opened(http: httpx2.AsyncClient, url: str, **more: str) -> httpx2.Response:
     """Open a session, and return the response."""
     return await http.post(url, json=INITIALIZE, headers={**HEADERS, **more})
@@ -52,13 +40,14 @@ def user_of(ctx: sdk.Context) -> str:
     return ctx.request.headers["user"]
 
 
-@ON_ASYNCIO
-@pytest.mark.anyio
+KNOWS = sdk.Settings(principal=user_of)
+
+
 async def test_a_session_belongs_to_the_caller_that_began_it() -> None:
     answer = {"jsonrpc": "2.0", "id": 1, "result": {"action": "accept"}}
     with anyio.fail_after(SECONDS):
         async with (
-            served(server(sdk.Settings(principal=user_of))) as url,
+            served(sdk.build_server("restaurant", tool(), settings=KNOWS)) as url,
             httpx2.AsyncClient() as http,
         ):
             session = (await opened(http, url, user="ann")).headers["mcp-session-id"]
@@ -72,14 +61,12 @@ async def test_a_session_belongs_to_the_caller_that_began_it() -> None:
                     assert (await http.get(url, headers=headers)).status_code == 404
 
 
-@ON_ASYNCIO
-@pytest.mark.anyio
 async def test_a_body_that_is_cut_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", serving.__name__)
     cut = "POST {} HTTP/1.1\r\nhost: {}\r\ncontent-length: 9\r\n{}\r\n1"
     headers = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
     with anyio.fail_after(SECONDS):
-        async with served(server()) as url:
+        async with served(lowlevel(tool())) as url:
             host = httpx2.URL(url).netloc.decode()
             for version in ("2025-11-25", "2026-07-28"):
                 said = f"{headers}mcp-protocol-version: {version}\r\n"
@@ -89,26 +76,22 @@ async def test_a_body_that_is_cut_is_a_line_in_the_log(caplog: pytest.LogCapture
     assert {*caplog.messages} == {"a client left before its request was whole"}
 
 
-@ON_ASYNCIO
-@pytest.mark.anyio
 async def test_one_session_more_than_there_may_be_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(serving, "MAX_SESSIONS", 2)
     with anyio.fail_after(SECONDS):
-        async with served(server()) as url, httpx2.AsyncClient() as http:
+        async with served(lowlevel(tool())) as url, httpx2.AsyncClient() as http:
             statuses = [(await opened(http, url)).status_code for _ in range(3)]
     assert statuses == [200, 200, 503]
 
 
-@ON_ASYNCIO
-@pytest.mark.anyio
 async def test_a_session_without_a_request_ends_after_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(serving, "SESSION_IDLE_SECONDS", 0.05)
     with anyio.fail_after(SECONDS):
-        async with served(server()) as url, httpx2.AsyncClient() as http:
+        async with served(lowlevel(tool())) as url, httpx2.AsyncClient() as http:
             session = (await opened(http, url)).headers["mcp-session-id"]
             known = 200
             while known != 404:
@@ -118,9 +101,9 @@ async def test_a_session_without_a_request_ends_after_its_time(
                 known = (await http.post(url, json=LIST, headers=headers)).status_code
 
 
-def test_sessions_are_bounded_and_timed_where_nothing_else_is_said() -> None:
+async def test_sessions_are_bounded_and_timed_where_nothing_else_is_said() -> None:
     with serving.listen(0) as listener:
-        app: Any = serving.web_server(server(), listener).config.app
+        app: Any = serving.web_server(lowlevel(tool()), listener).config.app
     (manager,) = {
         route.app.session_manager for route in app.routes if hasattr(route.app, "session_manager")
     }

@@ -6,35 +6,26 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import ExitStack, closing
-from datetime import UTC, datetime
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-import httpx2
-import mcp_types as types
 import pytest
 from mcp import Client
 from pydantic import BaseModel
 
 from mrtr_options import sdk
-from mrtr_options.sdk.call_key import CALL, REPEAT
+from mrtr_options.sdk.call_key import REPEAT
 from mrtr_options.sdk.single_use.reservations import Claim
-from mrtr_options.sdk.testing import Losing, client, served
-from tests.bounds import KEY, SECONDS
+from tests.bounds import SECONDS
 from tests.sdk.fakes import (
     ON_ASYNCIO,
-    FakeSession,
     called_by,
-    capabilities,
     deliver,
     modern,
     no,
-    of_session,
     params,
-    refused,
 )
 from tests.sdk.guarded_tool import ADA, Tool
 from tests.sending import text_of
@@ -54,11 +45,6 @@ def named(tool: Tool, store: Any, *, is_secret: bool = True, **more: Any) -> sdk
     """Return the tool in a guard that names its calls."""
     guard = sdk.single_use(store, call="x", call_is_secret=is_secret, wait_seconds=SECONDS, **more)
     return sdk.Tool("tool", "Asks.", Wanted, tool, [guard])
-
-
-def since(response: Any) -> datetime:
-    """Return the time of the first result, as a repeat names it."""
-    return datetime.fromisoformat(response.meta[REPEAT]["since"])
 
 
 async def test_a_model_is_told_of_a_repeated_call_and_not_of_a_repeated_round(store: Any) -> None:
@@ -81,24 +67,6 @@ async def test_a_callers_name_may_hold_what_a_database_cannot(store: Any) -> Non
     call = named(Tool(), store, is_secret=False).call
     with called_by(lambda: "ada\0"):
         assert text_of(await deliver(call, await deliver(call), ADA)) == DONE
-
-
-async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
-    tool = Tool()
-    responses: list[Any] = []
-    send = partial(deliver, named(tool, store).call)
-    await send(await send(), no())
-
-    async def again() -> None:
-        responses.append(await send())
-
-    async with anyio.create_task_group() as group:
-        for _ in range(5):
-            group.start_soon(again)
-    assert len({response.meta[CALL] for response in responses}) == 1
-    for response in responses:
-        await send(response, ADA)
-    assert tool.effects == ["Ada"]
 
 
 async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
@@ -138,36 +106,6 @@ async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> Non
     assert tool.effects == ["Ada", "Ada"]
 
 
-async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path) -> None:
-    now = 1_000_000_000.0
-    tool = Tool()
-    with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
-        call = named(tool, store).call
-        asked = await deliver(call)
-        now += 599
-        assert await deliver(call) == asked, "it may still be answered"
-        now += 2
-        anew = await deliver(call)
-        assert tool.entered == 2
-        expired = (types.INVALID_PARAMS, "request_state_expired")
-        assert await refused(call, asked, ADA) == expired
-        assert text_of(await deliver(call, anew, ADA)) == DONE
-    assert tool.effects == ["Ada"]
-
-
-async def test_an_open_call_is_known_by_its_latest_round(path: Path) -> None:
-    now = 1_000_000_000.0
-    tool = Tool()
-    with closing(sdk.SqliteStore(path, clock=lambda: now)) as store:
-        send = partial(deliver, named(tool, store, call_seconds=600).call)
-        asked = await send()
-        now += 550
-        await send(asked, ADA)
-        now += 550
-        assert text_of(await send()) == DONE
-    assert tool.effects == ["Ada"]
-
-
 async def test_two_servers_on_one_store_share_no_call(store: Any) -> None:
     tool = Tool()
 
@@ -181,20 +119,7 @@ async def test_two_servers_on_one_store_share_no_call(store: Any) -> None:
     assert tool.effects == ["Ada"] * 2
 
 
-async def test_an_old_client_that_calls_again_gets_the_result(store: Any) -> None:
-    tool = Tool()
-
-    async def user(request: types.ServerRequest) -> types.InputResponse:
-        return ADA["who"]
-
-    guarded = named(tool, store)
-    call = sdk.Tool("tool", "Asks.", Wanted, tool, [*guarded.wrappers, sdk.legacy_shim]).call
-    old = of_session(FakeSession(capabilities(form=True), True, user), modern=False)
-    for _ in range(3):
-        assert text_of(await deliver(call, ctx=old)) == DONE
-    assert tool.effects == ["Ada"]
-
-
+@ON_ASYNCIO
 @pytest.mark.parametrize("caller", [None, "ada"])
 async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
     caller: str | None, path: Path
@@ -216,43 +141,12 @@ async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
             return steps
 
         db: sqlite3.Connection = store._db  # pyright: ignore[reportPrivateUsage]
-        db.set_progress_handler(step, 1)
-        few = [await reserve(f"{number}") for number in range(10)]
-        many = [await reserve(f"of many {number}") for number in range(3_000)]
-    assert many[-1] < 1.2 * few[-1]
-
-
-@ON_ASYNCIO
-async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_are_done_once(
-    path: Path,
-) -> None:
-    """Make a new connection for every call, as a host does that calls again."""
-    tool = Tool()
-    answers = [no(), ADA, ADA]
-
-    async def user(context: Any, params: Any) -> Any:
-        return answers.pop(0)["who"]
-
-    async def call(url: str, x: int = 1, losing: Losing | None = None) -> Any:
-        async with client(url, user, losing) as connected:
-            return await connected.call_tool("tool", {"x": x})
-
-    with ExitStack() as stack:
-        stores = [stack.enter_context(closing(sdk.SqliteStore(path))) for _ in range(2)]
-        servers = [
-            sdk.build_server("asks", named(tool, each), settings=sdk.Settings(keys=[KEY.encode()]))
-            for each in stores
-        ]
-        async with served(servers[0]) as here, served(servers[1]) as there:
-            assert "declined" in text_of(await call(there))
-            with pytest.raises(BaseExceptionGroup) as lost:
-                await call(here, losing=Losing([2]))
-            assert lost.value.subgroup(httpx2.ReadError) is not None
-            again = await call(there)
-            assert text_of(again) == DONE
-            assert since(again) <= datetime.now(UTC)
-            assert text_of(await call(here)) == DONE
-            assert tool.effects == ["Ada"], "the call was made three times"
-            assert text_of(await call(there, 2)) == DONE
-            assert tool.effects == ["Ada", "Ada"], "the user meant two"
-    assert answers == []
+        taken: list[int] = []
+        for kept in (10, 3_000):
+            db.set_progress_handler(None, 1)
+            for number in range(kept):
+                await reserve(f"{kept}: {number}")
+            db.set_progress_handler(step, 1)
+            taken.append(await reserve(f"after {kept}"))
+    few, many = taken
+    assert many < 1.2 * few

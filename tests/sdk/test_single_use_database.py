@@ -64,6 +64,25 @@ async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> N
             await store.reserve(await claim(store, "number"))
 
 
+async def test_the_outcome_of_a_call_is_recorded_with_what_is_forgotten_for_it(path: Path) -> None:
+    in_call = {"call": "call", "call_seconds": 60.0}
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path)) as other:
+        for number in ("call", "later"):
+            taken = await claim(store, number, **in_call)
+            assert await store.reserve(taken) is None
+            assert number == "later" or await store.record(taken, "a question")
+        other.execute(
+            "CREATE TRIGGER fails BEFORE UPDATE OF lasts ON guard_rounds"
+            " BEGIN SELECT RAISE(ABORT, 'it fails'); END"
+        )
+        with pytest.raises(Unusable):
+            await store.record(taken, "a result")
+        assert await store.outcome("call") == "a question"
+        other.execute("DROP TRIGGER fails")
+        assert await store.record(taken, "a result")
+        assert await store.outcome("call") == "a result"
+
+
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [

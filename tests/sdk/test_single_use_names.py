@@ -1,12 +1,15 @@
 """Tests of the names of calls: their sources, their scope, and the callers who get none."""
 
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any, cast
 
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from pydantic import BaseModel, create_model
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import (
@@ -16,7 +19,7 @@ from mrtr_options.sdk.call_key import (
     naming_calls,
     new_call_key,
 )
-from mrtr_options.sdk.current_request import protected
+from mrtr_options.sdk.current_request import keep_arguments, protected
 from tests.restaurant import book, high_tier, lowlevel, tool
 from tests.sdk.fakes import (
     Context,
@@ -40,6 +43,7 @@ class Sender:
         tool, server: The tool, and its server.
         key: The call key.
         ctx: The client's request.
+        model: Reads the arguments; None to take them as they are sent.
     """
 
     caller: str | None = "ada"
@@ -47,6 +51,7 @@ class Sender:
     server: str = "bank"
     key: str | None = None
     ctx: Context = field(default_factory=modern)
+    model: type[BaseModel] | None = None
 
 
 def name_of(naming: CallNaming, arguments: dict[str, Any] | None, **sender: Any) -> CallName | None:
@@ -55,6 +60,8 @@ def name_of(naming: CallNaming, arguments: dict[str, Any] | None, **sender: Any)
     meta: Any = None if sent.key is None else {CALL_KEY: sent.key}
     given = Params(name=sent.tool, arguments=arguments, _meta=meta)
     with protected(sent.server):
+        if sent.model is not None:
+            keep_arguments(sent.model, given)
         return naming.name_of(sent.ctx, given, sent.caller)
 
 
@@ -105,6 +112,29 @@ def test_an_absent_argument_names_no_call(absent: dict[str, Any] | None) -> None
     assert name_of(REFERENCE, absent) is None
 
 
+DAY = "2026-12-01"
+WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
+    "an amount": (Decimal, "40.00", 40, True),
+    "a long one": (Decimal, f"1.{'0' * 40}1", f"1.{'0' * 40}10", True),
+    "one of another last digit": (Decimal, f"1.{'0' * 40}1", f"1.{'0' * 40}2", False),
+    "a large one": (Decimal, "1e999", "10e998", True),
+    "a time": (datetime, "2026-12-01T13:00:00+01:00", "2026-12-01T12:00:00Z", True),
+    "amounts by day": (dict[date, set[Decimal]], {DAY: [1, "2.0"]}, {DAY: [2, 1]}, True),
+}
+"""The type of an argument, two ways to send it, and whether they are one value."""
+
+
+@pytest.mark.parametrize("what", WORDS)
+def test_values_name_one_call_if_they_are_equal_as_their_type_reads_them(what: str) -> None:
+    kind, sent, other, is_equal = WORDS[what]
+    model = create_model("Model", reference=(kind, ...))
+    named = name_of(REFERENCE, {"reference": sent}, model=model)
+    again = name_of(REFERENCE, {"reference": other}, model=model)
+    assert named is not None
+    assert again is not None
+    assert [named == again, named.same == again.same] == [is_equal] * 2
+
+
 VALUES: list[Any] = ["x" * 200_000, 0, 7, [1, {"a": None}], {"deep": [[1]]}]
 
 
@@ -128,9 +158,10 @@ def test_an_old_client_has_names_by_argument_and_none_by_key() -> None:
     assert name_of(REFERENCE, {"reference": "R1"}, ctx=old) is not None
 
 
-def test_an_unknown_caller_is_refused_a_name_that_two_could_share() -> None:
+@pytest.mark.parametrize("stranger", [None, ""])
+def test_an_unknown_caller_is_refused_a_name_that_two_could_share(stranger: str | None) -> None:
     with pytest.raises(MCPError, match="does not know who calls") as refusal:
-        name_of(REFERENCE, {"reference": "R1"}, caller=None)
+        name_of(REFERENCE, {"reference": "R1"}, caller=stranger)
     assert refusal.value.code == types.INVALID_REQUEST
     assert refusal.value.data["reason"] == "caller_unknown"
     assert name_of(REFERENCE, {}, caller=None, key=new_call_key()) is not None

@@ -18,9 +18,9 @@ from mcp import MCPError
 
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
-from mrtr_options.sdk.single_use.reservations import Full, Pending, Unusable
+from mrtr_options.sdk.single_use.reservations import Full, Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
-from tests.sdk.fakes import deliver, key_made, named, refused, result
+from tests.sdk.fakes import ON_ASYNCIO, deliver, key_made, named, refused, result
 from tests.sdk.guarded_tool import Tool
 from tests.sdk.stores import Database, claim, sqlite, statements_of
 from tests.sending import Response
@@ -37,6 +37,7 @@ async def begin_and_end(handler: Any) -> Response:
     return await deliver(handler, await deliver(handler), ADA)
 
 
+@ON_ASYNCIO
 @pytest.mark.parametrize("rounds", [1, 40])
 @pytest.mark.parametrize("jump", [HOUR, YEAR, -HOUR, -YEAR])
 async def test_a_clock_that_jumps_and_comes_back_refuses_no_new_call_and_runs_no_round_twice(
@@ -80,39 +81,25 @@ async def test_a_named_call_is_known_after_a_clock_was_ahead_for_a_while(path: P
     assert tool.effects == ["Ada"]
 
 
-class Died(BaseException):
-    """The death of a process."""
-
-
-async def test_the_question_of_a_round_whose_process_died_is_asked_again(path: Path) -> None:
-    now = 2e9
-    deaths = [Died()]
-
-    async def die() -> None:
-        if deaths:
-            raise deaths.pop()
-
-    with closing(SqliteStore(path, clock=lambda: now)) as store:
-        guard = single_use(store, call="x", call_is_secret=True, attempts=2, wait_seconds=0)
-        handler = guard(Tool(half_way=die))
-        with pytest.raises(Died):
-            await deliver(handler, await deliver(handler), ADA)
-        assert await refused(handler) == (types.REQUEST_TIMEOUT, "still_at_work")
-        now += 61
-        again = await deliver(handler)
-        assert await deliver(handler, again, named("Bob")) == result("Bob, asked 1 times")
-
-
-async def test_a_name_is_not_free_while_its_round_is_at_work(path: Path) -> None:
-    now = 2e9
-    with closing(SqliteStore(path, clock=lambda: now)) as store:
-        first = await claim(store, "call", call="call", call_seconds=100)
-        assert await store.reserve(first) is None
-        now += 90
-        assert await store.take_over(replace(first, owner="another"))
-        now += 20  # it is over, and the round is not
-        with pytest.raises(Pending):
-            await store.reserve(replace(first, owner="a third"))
+async def test_two_clocks_on_one_file_end_open_calls_and_run_none_again(path: Path) -> None:
+    tool = Tool()
+    with (
+        closing(SqliteStore(path, clock=lambda: 2e9)) as store,
+        closing(SqliteStore(path, clock=lambda: 2e9 + 61)) as ahead,
+    ):
+        here, there = (
+            single_use(each, call="x", call_is_secret=True)(tool) for each in (store, ahead)
+        )
+        await deliver(here, await deliver(here, x=1), ADA, x=1)
+        left = await deliver(here, x=2)
+        for x in range(10, EPOCHS + 11):
+            await deliver(here, x=x)
+            await deliver(there, x=-x)
+        expected = (types.INVALID_PARAMS, "request_state_expired")
+        assert await refused(here, left, ADA, x=2) == expected
+        for handler in (here, there):
+            assert await deliver(handler, x=1) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
 
 
 async def one_call(store: Any, number: str, rounds: int = 3) -> None:
@@ -202,28 +189,6 @@ async def test_rounds_that_wait_for_a_locked_file_share_one_limit(
             assert await store.reserve(each) is None, "the store waits as long as before"
 
 
-async def test_a_round_that_waited_too_long_to_begin_is_given_back(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(SqliteStore(path)) as store:
-        tool = Tool()
-        handler = single_use(store, round_seconds=0.2)(tool)
-        asked = await deliver(handler)
-        reserve = store.reserve
-
-        async def reserve_late(given: Any) -> str | None:
-            await anyio.sleep(0.25)
-            return await reserve(given)
-
-        monkeypatch.setattr(store, "reserve", reserve_late)
-        for _ in range(2):
-            expected = (types.INTERNAL_ERROR, "store_unusable")
-            assert await refused(handler, asked, ADA) == expected
-        monkeypatch.setattr(store, "reserve", reserve)
-        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert tool.effects == ["Ada"]
-
-
 @pytest.mark.parametrize(("between", "grows"), [(10, False), (10_000, True)])
 async def test_what_is_written_goes_into_the_file_itself_again_and_again(
     between: int, grows: bool, path: Path, monkeypatch: pytest.MonkeyPatch
@@ -273,4 +238,4 @@ async def test_a_question_is_stamped_without_a_look_into_the_database(
         asked = [await deliver(handler) for _ in range(5)]
         assert len(statements) == 1
         assert await deliver(handler, asked[-1], ADA) == result("Ada, asked 1 times")
-        assert len(statements) == 5, "a look, another one with the round, its outcome"
+        assert len(statements) == 4, "a look, the round, its outcome"

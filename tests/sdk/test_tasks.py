@@ -39,6 +39,7 @@ from tests.sdk.task_server import (
     said,
     served,
     slow,
+    taking,
     with_ann,
 )
 from tests.sending import over_http
@@ -49,7 +50,7 @@ PAIR: Any = asking_at_once("one", "two")
 
 
 async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
-    async with served(engine) as here, here.taker() as client:
+    async with taking(engine) as client:
         created = await client.call(task={"ttl": 5})  # a parameter of the old protocol
         assert set(created) - {"_meta"} == FIELDS
         assert len(created["taskId"]) >= 22  # 128 bits in base64
@@ -117,12 +118,6 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
         for bad in no_answers:
             with pytest.raises(MCPError, match="'one'"):
                 await one.update(task, {"one": bad})
-        await one.update(task, answers[0])
-        task = await one.get(task)
-        assert task["status"] == "input_required"
-        assert list(task["inputRequests"]) == ["one"]
-        await other.update(task, answers[1])
-        assert said(await one.until(task, "completed")) == "Ann and Bob"
         for _ in range(5):
             task = await one.call()
             await other.until(task, "input_required")
@@ -133,8 +128,7 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
 
 
 async def test_a_question_that_is_asked_again_has_another_key(engine: str) -> None:
-    serving = served(engine, None, asking("one", "one", "one"))
-    async with serving as here, here.taker() as client:
+    async with taking(engine, None, asking("one", "one", "one")) as client:
         task = await client.call()
         for number, key in enumerate(("one", "one-2", "one-3"), 1):
             await client.answer(task, key, f"name{number}")
@@ -182,7 +176,7 @@ async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_fa
             raise outcome
         return outcome
 
-    async with served(engine, None, handler) as here, here.taker() as client:
+    async with taking(engine, None, handler) as client:
         ended = await client.until(await client.call(), status)
     assert ended["result" if status == "completed" else "error"].items() >= ends.items()
     assert len({"result", "error"} & set(ended)) == 1
@@ -224,8 +218,7 @@ async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(engine: str
 async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bool) -> None:
     world = World()
     how = {"asks_first": True, "required": required}
-    serving = served(engine, world, asks_first, how=how)
-    async with serving as here, here.taker() as client:
+    async with taking(engine, world, asks_first, how=how) as client:
         asked = await client.call()
         assert asked["resultType"] == "input_required"
         assert list(asked["inputRequests"]) == ["one"]
@@ -266,7 +259,7 @@ async def test_a_task_is_created_once_under_a_call_key(engine: str) -> None:
 
 async def test_cancelling_stops_the_work_is_idempotent_and_keeps_the_name(sqlite: str) -> None:
     world = World()
-    async with served(sqlite, world, slow, how=NAMED) as here, here.taker() as client:
+    async with taking(sqlite, world, slow, how=NAMED) as client:
         task = await client.call()
         sibling = await client.send("tools/call", name="tool", arguments={"x": 2})
         await world.began.wait()
@@ -285,7 +278,7 @@ async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -
         while True:
             await ctx.status("on and on")
 
-    async with served(sqlite, None, handler) as here, here.taker() as client:
+    async with taking(sqlite, None, handler) as client:
         task = await client.call()
         await client.cancel(task)
         async with process(None) as engine:
@@ -304,7 +297,7 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
         await ctx.elicit(who())
         return result("done")
 
-    async with served(sqlite, None, handler) as here, here.taker() as client:
+    async with taking(sqlite, None, handler) as client:
         task = await client.call()
         while task.get("statusMessage") != "1999 of 2000":
             await anyio.lowlevel.checkpoint()
@@ -318,9 +311,9 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
 async def test_a_look_at_no_database_is_refused(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with served(sqlite) as here, here.taker() as client:
+    async with taking(sqlite) as client:
         task = await client.call()
-    async with served(sqlite, wait_seconds=0.3) as here, here.taker() as client:
+    async with taking(sqlite, wait_seconds=0.3) as client:
         with monkeypatch.context() as patch:
             patch.setattr(DBOS, "get_workflow_status_async", away)
             told = await client.is_refused(
@@ -331,7 +324,7 @@ async def test_a_look_at_no_database_is_refused(
 
 async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> None:
     world = World()
-    async with served(sqlite, world, slow, ttl_seconds=0.5) as here, here.taker() as client:
+    async with taking(sqlite, world, slow, ttl_seconds=0.5) as client:
         await client.call()
         while not world.effects:
             await anyio.lowlevel.checkpoint()
@@ -361,7 +354,7 @@ async def test_a_task_whose_effect_is_under_way_is_not_forgotten_when_its_time_i
         return result("done")
 
     options: dict[str, Any] = {"ttl_seconds": 0.2, "clock": lambda: now[0]}
-    async with served(sqlite, None, handler, **options) as here, here.taker() as client:
+    async with taking(sqlite, None, handler, **options) as client:
         task = await client.call()
         await began.wait()
         await anyio.sleep(0.3)
@@ -376,26 +369,17 @@ async def test_a_task_whose_effect_is_under_way_is_not_forgotten_when_its_time_i
         await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=task["taskId"])
 
 
-@pytest.mark.parametrize("action", ["decline", "cancel", "tasks/cancel"])
-async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str, action: str) -> None:
-    async with served(engine, how=NAMED) as here, here.taker() as client:
+async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str) -> None:
+    async with taking(engine, how=NAMED) as client:
 
         async def call() -> Task:
-            return await client.send("tools/call", name="tool", arguments={"x": action})
+            return await client.send("tools/call", name="tool", arguments={"x": "unwanted"})
 
         task = await client.until(await call(), "input_required")
-        assert (await call())["taskId"] == task["taskId"]
-        if action == "tasks/cancel":
-            await client.cancel(task)
-        else:
-            await client.update(task, {"one": {"action": action}})
-        over = await client.until(task, "completed", "cancelled")
-        if action != "tasks/cancel":
-            assert said(over).startswith(f"The question 'one' was {action}")
-        wanted = await client.until(await call(), "input_required")
-        await client.answer(wanted, "one", "Ann")
-        await client.answer(wanted, "two", "Bob")
-        assert said(await client.until(wanted, "completed")) == "Ann and Bob"
+        await client.cancel(task)
+        over = await client.until(task, "cancelled")
+        wanted = await call()
+        assert wanted["taskId"] != task["taskId"]
         assert (await call())["taskId"] == wanted["taskId"]
         assert await client.get(task) == over
 
@@ -404,7 +388,7 @@ async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str, ac
 async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: int | None) -> None:
     # The engine's own limits would delete an ended call at once.
     kept: dict[str, Any] = {"ttl_seconds": ttl, "keep_seconds": 1e-9, "idle_seconds": 1e-9}
-    async with served(sqlite, None, PAIR, **kept) as here, here.taker() as client:
+    async with taking(sqlite, None, PAIR, **kept) as client:
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"one": named("Ann"), "two": named("Bob")})
         await client.until(task, "completed")

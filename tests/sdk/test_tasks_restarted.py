@@ -16,7 +16,7 @@ from tests.sdk.task_server import (
     Taker,
     Task,
     named,
-    served,
+    taking,
 )
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -55,12 +55,12 @@ async def test_a_request_waits_until_a_restarted_task_is_back_where_it_was(
         return result((await ctx.elicit(who("one"))).name)
 
     monkeypatch.setattr(TaskContext, place, slowly)
-    serving = partial(served, sqlite, None, handler, how={"asks_first": asks_first})
-    async with serving() as here, here.taker() as client:
+    serving = partial(taking, sqlite, None, handler, how={"asks_first": asks_first})
+    async with serving() as client:
         task = await client.until(await client.call(), "input_required")
     back = anyio.Event()
     may_go_on = anyio.Event()
-    async with serving() as here, here.taker() as client:
+    async with serving() as client:
         async with anyio.create_task_group() as group:
             await back.wait()
             group.start_soon(send, client, task)
@@ -72,10 +72,10 @@ async def test_a_request_waits_until_a_restarted_task_is_back_where_it_was(
 
 
 async def test_a_task_of_another_version_is_refused_until_that_version_is_back(engine: str) -> None:
-    async with served(engine) as here, here.taker() as client:
+    async with taking(engine) as client:
         task = await client.until(await client.call(), "input_required")
-    async with served(engine, version="2") as here, here.taker() as client:
+    async with taking(engine, version="2") as client:
         told = await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=task["taskId"])
         assert told["reason"] == "other_version"
-    async with served(engine) as here, here.taker() as client:
+    async with taking(engine) as client:
         assert (await client.get(task))["status"] == "input_required"

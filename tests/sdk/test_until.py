@@ -1,7 +1,7 @@
 """Tests of `ctx.until` of H and L: a tool waits for work done elsewhere, seconds for minutes."""
 
-import sys
-from pathlib import Path
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -9,126 +9,83 @@ import mcp_types as types
 import pytest
 
 from examples.pay_by_link import Shop, buy
-from mrtr_options.review.bench.world.starting import program
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
-from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, key_of, modern, result
+from tests.bounds import SECONDS
+from tests.sdk.durable_calls import asked_by, ended
+from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, modern, result, until
 from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 CLIENT = capabilities(form=True, url=True)
 OPENED: types.InputResponses = {"pay": types.ElicitResult(action="accept")}
+Send = Callable[..., Any]
 
 
-class Folder:
-    """A provider and a carrier that processes share: a file is a receipt, a line is a parcel."""
+class Provider:
+    """The provider of the payment and the carrier.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Attributes:
+        receipt: The receipt; None until the payment has arrived.
+        looks: How often the tool has asked for it.
+        parcels: The parcels that were shipped.
+    """
+
+    def __init__(self) -> None:
+        self.receipt: str | None = None
+        self.looks = 0
+        self.parcels: list[str] = []
 
     async def receipt_of(self, order: str) -> str | None:
-        """Return the receipt, if its file is there."""
-        with (self.path / "looks").open("a") as looks:
-            looks.write("look\n")
-        file = self.path / order
-        return file.read_text() if file.exists() else None
+        self.looks += 1
+        return self.receipt
 
     async def ship(self, order: str, key: str) -> str:
-        """Write a line for a parcel."""
-        with (self.path / "parcels").open("a") as parcels:
-            parcels.write(f"{order} {key}\n")
+        self.parcels.append(order)
         return "parcel"
 
-    def lines(self, name: str) -> list[str]:
-        """Return the lines of a file."""
-        file = self.path / name
-        return file.read_text().splitlines() if file.exists() else []
 
-    async def until_looked(self) -> None:
-        """Wait until the tool has asked once more."""
-        before = len(self.lines("looks"))
-        while len(self.lines("looks")) <= before:  # noqa: ASYNC110 - another process
-            await anyio.sleep(0.01)
+@asynccontextmanager
+async def serving(provider: Provider, url: str, seconds: float) -> AsyncGenerator[Send]:
+    """Serve the example for a bounded time; the function sends a round of an order."""
+    shop = Shop(provider.receipt_of, provider.ship, seconds, poll_seconds=0.05)
+    store = DurableStore(version="1", wait_seconds=0.3, rounds=1000)
+    call = store.linear(buy)
 
+    async def send(answers: Any = None, asked: Response | None = None) -> Response:
+        return await deliver(call, asked, answers, ctx=modern(CLIENT), order="A1")
 
-def shop_of(path: Path, seconds: float) -> Shop:
-    """Make the shop of a test."""
-    folder = Folder(path)
-    return Shop(folder.receipt_of, folder.ship, seconds, poll_seconds=0.05)
+    with anyio.fail_after(SECONDS):
+        async with store.serving(shop, database=url):
+            yield send
 
 
-def store() -> tuple[DurableStore, Any]:
-    """Make a store that serves the example."""
-    made = DurableStore(version="1", wait_seconds=0.3, rounds=1000)
-    return made, made.linear(buy)
-
-
-async def send(call: Any, answers: Any = None, asked: Response | None = None) -> Response:
-    """Send a round of an order."""
-    return await deliver(call, asked, answers, ctx=modern(CLIENT), order="A1")
-
-
-async def waited(call: Any, asked: Response) -> Response:
-    """Go on waiting whenever the user is asked."""
-    while isinstance(asked, types.InputRequiredResult):
-        go_on = {key_of(asked): types.ElicitResult(action="accept")}
-        asked = await send(call, go_on, asked)
-    return asked
-
-
-PROCESS = """
-import os, sys, anyio
-from pathlib import Path
-from tests.sdk.test_until import OPENED, Folder, send, shop_of, store
-
-async def main(folder, url):
-    made, call = store()
-    async with made.serving(shop_of(folder, 60.0), database=url):
-        first = await send(call)
-        held = await send(call, OPENED, first)
-        await Folder(folder).until_looked()  # the answer is on record, and not in the state alone
-        (folder / "state").write_text(held.request_state)
-        await anyio.sleep_forever()
-
-anyio.run(main, Path(sys.argv[1]), sys.argv[2])
-"""
-
-
-async def test_a_payment_by_link_that_arrives_after_a_kill_is_found_and_shipped_once(
-    sqlite: str, tmp_path: Path
+async def test_a_payment_by_link_that_arrives_after_a_restart_is_found_and_shipped_once(
+    sqlite: str,
 ) -> None:
-    folder = Folder(tmp_path)
-    command = [sys.executable, "-c", PROCESS, str(tmp_path), sqlite]
-    with program(command):
-        with anyio.fail_after(60):
-            while not folder.lines("state"):  # noqa: ASYNC110 - another process
-                await anyio.sleep(0.05)
-    asked = types.InputRequiredResult(request_state=folder.lines("state")[0])
-    made, call = store()
-    with anyio.fail_after(60):
-        async with made.serving(shop_of(tmp_path, 60.0), database=sqlite):
-            await folder.until_looked()
-            assert folder.lines("parcels") == []
-            (tmp_path / "A1").write_text("receipt 7")
-            said = text_of(await waited(call, await send(call, None, asked)))
+    provider = Provider()
+    async with serving(provider, sqlite, 60.0) as send:
+        held = await send(OPENED, await send())
+        await until(lambda: provider.looks > 0)  # the answer is on record
+    asked = types.InputRequiredResult(request_state=held.request_state)
+    before = provider.looks
+    async with serving(provider, sqlite, 60.0) as send:
+        await until(lambda: provider.looks > before)
+        assert provider.parcels == []
+        provider.receipt = "receipt 7"
+        said = text_of(await ended(send, await send(None, asked)))
     assert said == "Order A1 is paid (receipt 7) and shipped (parcel)."
-    assert len(folder.lines("parcels")) == 1
+    assert provider.parcels == ["A1"]
 
 
-async def test_a_payment_that_does_not_arrive_ends_in_an_outcome_of_its_own(
-    engine: str, tmp_path: Path
-) -> None:
-    made, call = store()
-    with anyio.fail_after(60):
-        async with made.serving(shop_of(tmp_path, 0.5), database=engine):
-            first = await send(call)
-            while key_of(first) != "pay":
-                first = await send(call, {key_of(first): OPENED["pay"]}, first)
-            said = text_of(await waited(call, await send(call, OPENED, first)))
+async def test_a_payment_that_does_not_arrive_ends_in_an_outcome_of_its_own(engine: str) -> None:
+    provider = Provider()
+    async with serving(provider, engine, 0.5) as send:
+        said = text_of(await ended(send, await send(OPENED, await asked_by(send))))
     assert "was not paid in time" in said
-    assert not (tmp_path / "parcels").exists()
+    assert provider.parcels == []
 
 
 @pytest.mark.parametrize("is_paid", [True, False])

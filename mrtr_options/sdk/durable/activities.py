@@ -6,13 +6,12 @@ Knows `temporalio` and `events`; nothing of workflows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
 from temporalio import activity, exceptions
 
-from mrtr_options.sdk.durable.events import Stepped
+from mrtr_options.sdk.durable.events import Run, Stepped
 from mrtr_options.sdk.durable.sealing import Seal
 
 ALIVE_SECONDS = 30.0
@@ -36,14 +35,12 @@ class Effects:
 
     def __init__(self, seal: Seal) -> None:
         self._seal = seal
-        self._ready: dict[Place, Callable[[], Coroutine[Any, Any, Stepped]]] = {}
+        self._ready: dict[Place, Run] = {}
         self._running: dict[Place, asyncio.Task[Stepped]] = {}
         self._done: dict[Place, asyncio.Task[Stepped]] = {}
 
     @contextmanager
-    def ready(
-        self, place: Place, run: Callable[[], Coroutine[Any, Any, Stepped]]
-    ) -> Generator[None]:
+    def ready(self, place: Place, run: Run) -> Generator[None]:
         """Have an effect found in a block."""
         self._ready[place] = run
         try:

@@ -9,34 +9,36 @@ Knows `events`, `record` and `questions`; of an engine only the interface `Runni
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, cast
 
 import anyio
 import mcp_types as types
 from mcp import MCPError
 
-from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Stepped
+from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Run, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length, recordable
-from mrtr_options.sdk.effects import Settled, ask_destination
-from mrtr_options.sdk.handler import CallAbandoned, await_result, check_result, refusal
-from mrtr_options.sdk.questions import (
-    AnswerT,
-    Inquiry,
-    Question,
-    read_answer,
+from mrtr_options.sdk.effects import Settled, ask_destination, in_doubt, says_not_done
+from mrtr_options.sdk.handler import (
+    Action,
+    CallAbandoned,
+    DeskT,
+    Effect,
+    T,
+    await_result,
+    check_result,
+    failure_of,
+    refusal,
 )
+from mrtr_options.sdk.questions import AnyQuestion, read_answer
 from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.together import AsksTogether, assumed
-from mrtr_options.sdk.waiting import POLL_SECONDS, NotInTime, check_seconds, poll
-
-DeskT = TypeVar("DeskT")
-T = TypeVar("T")
+from mrtr_options.sdk.waiting import poll
+from mrtr_options.sdk.writing import digest
 
 ATTEMPTS = 4
 """The number of times that a step may end its process; after the last one it is abandoned."""
@@ -47,6 +49,17 @@ MAX_KEY_CHARS = 1000
 
 _step: ContextVar[str] = ContextVar("_step")
 """The step that this code runs in."""
+
+
+class _Undone(Exception):
+    """The failure of an effect that did not happen; the cause says why."""
+
+
+def _failed(error: BaseException) -> Stepped:
+    """Return how a step failed, as it can be recorded."""
+    if isinstance(error, _Undone) and error.__cause__ is not None:
+        return Stepped(error=recordable(error.__cause__), not_done=True)
+    return Stepped(error=recordable(error))
 
 
 def check_step_key(key: str) -> None:
@@ -90,9 +103,7 @@ class Running(ABC):
         """Wake the tasks that wait for a change of the record."""
 
     @abstractmethod
-    async def step(
-        self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
-    ) -> Stepped:
+    async def step(self, key: str, run: Run, *, is_wait: bool = False) -> Stepped:
         """Return the outcome of a step: run it now, or take it from the record.
 
         Args:
@@ -164,60 +175,42 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         """The name of the caller, by the settings of the server; None for an unknown one."""
         return self._record.begun.caller.principal
 
-    async def until(
-        self,
-        key: str,
-        check: Callable[[], Awaitable[T | None] | T | None],
-        *,
-        seconds: float,
-        link: Inquiry[types.ElicitResult] | None = None,
-        poll_seconds: float = POLL_SECONDS,
-    ) -> T:
-        """Wait for something that is done elsewhere, on any process that runs the call.
-
-        The link is shown once. The time counts from the user's consent to it, across restarts.
-
-        Args:
-            key: The author's name for it, as a step's.
-            check: Looks whether it is there; async or not. What it returns is recorded as JSON. It
-                is called any number of times, so it does nothing else.
-            seconds: How long to wait.
-            link: Where the user does it, from `sdk.link(...)`.
-            poll_seconds: How often to look.
-
-        Raises:
-            NotInTime: It did not come in time.
-            Declined, Cancelled, CannotAsk: The user does not open the link.
-        """
-        check_seconds(seconds, poll_seconds)
-        if link is not None:
-            await self.elicit(link)
+    async def _look_until(
+        self, key: str, check: Action[T | None], seconds: float, poll_seconds: float
+    ) -> T | None:
         now = self._running.now
-        began = await self.step(f"{key}, from", lambda _: now())
-        found = await self._step(
-            f"{key}, until",
-            lambda _: poll(check, left=lambda: began + seconds - now(), poll_seconds=poll_seconds),
-            is_wait=True,
+        start, end = f"{key}, from", f"{key}, until"
+        began = await self._value(start, now)
+        found = await self._value(
+            end,
+            lambda: poll(check, left=lambda: began + seconds - now(), poll_seconds=poll_seconds),
         )
         if found is None:
-            raise NotInTime(key, seconds)
+            del self._record.attempt.values[start], self._record.attempt.values[end]
         return found
 
-    async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T:
+    async def memo(self, key: str, compute: Action[T]) -> T:
         """Compute a value once in a call: a step that has no effect, so that it may begin again."""
-        return await self._step(f"{key}, memo", lambda _: compute(), is_wait=True)
+        return await self._value(f"{key}, memo", compute)
+
+    async def _value(self, key: str, compute: Action[T]) -> T:
+        value = await self._step(key, lambda _: compute(), is_wait=True)
+        self._record.attempt.values[key] = json.dumps(value)
+        return value
 
     async def step(
         self,
         key: str,
-        effect: Callable[[str], Awaitable[T] | T],
+        effect: Effect[T],
         *,
         settled: Settled | None = None,
     ) -> T:
         """Run an effect once. When the handler runs again, the result comes from the record.
 
-        An effect that raises is recorded as failed and is not tried again. An error that another
-        process could not read is raised as a RuntimeError.
+        An effect that raises is recorded as failed and is not tried again in this call. It stays in
+        doubt, unless it raised `NotDone` or `settled` can say. If the call ends in `Unknown`, the
+        next one of its name asks `settled` again. An error that another process could not read is
+        raised as a RuntimeError.
 
         Args:
             key: The author's name for the effect: unique in the call, stable across versions.
@@ -236,31 +229,36 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 written as JSON, or is longer than 1 MiB: then the effect has happened.
         """
         self._check()
-        running, effects = self._running, self._record.effects
+        before, steps = self._record.begun.before, self._record.attempt.steps
 
         async def run(once: str) -> T:
-            effects[key] = False
-            if settled is not None and running.may_have_begun(key):
+            is_in_doubt = key in before.steps
+            if is_in_doubt and settled is None:
+                raise in_doubt([key])
+            if settled is not None and (is_in_doubt or self._running.may_have_begun(key)):
                 found = await ask_destination(key, settled)
                 if found is not False:
                     return cast("T", found)
             try:
                 return await await_result(effect(once))
-            except Exception:
-                found = False if settled is None else await ask_destination(key, settled)
+            except BaseException as raised:
+                error = failure_of(raised)
+                if says_not_done(error):
+                    raise _Undone from error
+                if settled is None:
+                    raise error from error.__cause__
+                found = await ask_destination(key, settled)
                 if found is False:
-                    raise
+                    raise _Undone from error
                 return cast("T", found)
 
         check_step_key(key)
-        effects.setdefault(key, False)
+        steps.setdefault(key, None)
         value = await self._step(key, run, is_wait=False)
-        effects[key] = True
+        steps[key] = json.dumps(value)
         return value
 
-    async def _step(
-        self, key: str, effect: Callable[[str], Awaitable[T] | T], *, is_wait: bool
-    ) -> T:
+    async def _step(self, key: str, effect: Effect[T], *, is_wait: bool) -> T:
         self._check()
         check_step_key(key)
         if key in self._steps:
@@ -268,7 +266,12 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 f"there is a step {key!r} in this call already: a key is for one effect"
             )
         self._steps.add(key)
-        once = hashlib.sha256(f"{self._running.handle}/{key}".encode()).hexdigest()[:32]
+        before = self._record.begun.before
+        known = before.steps.get(key) or before.values.get(key)
+        if known is not None:
+            return json.loads(known)
+        first = before.first or self._running.handle
+        once = digest(f"{first}/{key}")[:32]
 
         async def run() -> Stepped:
             began = asyncio.current_task()
@@ -285,7 +288,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             except BaseException as error:
                 if self._is_from_outside(error, began):
                     raise
-                stepped = Stepped(error=recordable(error))
+                stepped = _failed(error)
             finally:
                 _step.reset(within)
             if length(stepped) <= MAX_BYTES:
@@ -295,30 +298,19 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             )
             return Stepped(error=ValueError(message))
 
-        stepped = await self._running.step(key, run, is_wait=is_wait)
+        return self._value_of(key, await self._running.step(key, run, is_wait=is_wait))
+
+    def _value_of(self, key: str, stepped: Stepped) -> Any:
+        """Return what a step came to, or raise it."""
         if stepped.gave_up:
             raise self._abandon(refusal(Reason.GAVE_UP))
+        if stepped.not_done:
+            del self._record.attempt.steps[key]
         if stepped.error is not None:
             raise stepped.error
         return stepped.value
 
-    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-        """Ask the user, or the client, and wait here for as long as it takes.
-
-        Where the client cannot be asked, what the question assumes takes the answer's place.
-
-        Raises:
-            Declined, Cancelled, CannotAsk: See there.
-            CallAbandoned: There was no answer in time. It is not an `Exception`; let it pass.
-            RuntimeError: Another task of this handler waits for an answer, or it is called in a
-                step.
-        """
-        (answer,) = await self.elicit_all(question)
-        return answer
-
-    async def _answers_to(
-        self, questions: Sequence[Question[Any] | Inquiry[Any]]
-    ) -> tuple[Any, ...]:
+    async def _answers_to(self, questions: Sequence[AnyQuestion[Any]]) -> tuple[Any, ...]:
         self._check()
         if self.abandoned is not None:
             raise CallAbandoned
@@ -343,7 +335,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._keys.add(free)
         return free
 
-    async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> dict[str, Any]:
+    async def _ask(self, questions: dict[str, AnyQuestion[Any]]) -> dict[str, Any]:
         """Ask the questions and return the answers, by the questions' own keys."""
         record = self._record
         running = self._running

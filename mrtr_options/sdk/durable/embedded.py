@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import sqlite3
 import tempfile
@@ -25,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import Context
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -58,6 +60,8 @@ RESTARTS = 1000
 """The most times that a call begins again after its process died, whatever it was doing."""
 _BOUNDED = {"options": "-c statement_timeout=30s -c lock_timeout=10s"}
 """Options by which PostgreSQL ends a statement that waits; DBOS sends it again."""
+_OPEN = ("PENDING", "ENQUEUED")
+"""DBOS's words for a call that has not ended. Another process may be running it."""
 THREADS = 32
 """The most statements that DBOS runs at a time."""
 
@@ -69,24 +73,6 @@ logging.getLogger("dbos").addHandler(logging.NullHandler())
 logging.getLogger("dbos").addFilter(
     lambda said: not said.getMessage().startswith("Asyncio task cancelled")
 )
-
-
-class _AgreedTime:
-    """The machine's time, as long as the clock agrees with the time that has passed."""
-
-    def __init__(self) -> None:
-        self._last: tuple[float, float] | None = None
-
-    def look(self) -> float | None:
-        """Return the time; None at the first look, and where the clock was moved since the last."""
-        now = time.time()
-        passed = time.monotonic()
-        last = self._last
-        self._last = (now, passed)
-        if last is None:
-            return None
-        drift = (now - last[0]) - (passed - last[1])
-        return now if abs(drift) <= DRIFT_SECONDS else None
 
 
 class Process:
@@ -105,7 +91,7 @@ class Process:
         self.stores: list[Engine] = []
         self.beginning: dict[str, Engine] = {}
         self.bell = Bell()
-        self._agreed = _AgreedTime()
+        self._clock = math.inf  # its time where the monotonic clock was 0, as last seen
         self._tasks: set[asyncio.Task[Any]] = set()
         with ExitStack() as held:
             if url is None:
@@ -117,6 +103,7 @@ class Process:
             self._held = held.pop_all()
         loop = asyncio.get_running_loop()
         self.claim.changed = lambda: _call_in(loop, self._claim_changed)
+        self._tasks.add(loop.create_task(self._sweep_each_minute()))
 
     def _claim_changed(self) -> None:
         self.bell.ring()
@@ -198,15 +185,27 @@ class Process:
         # A step whose entry the database did not take has no output.
         return [each["output"] for each in steps if each["output"] is not None], is_again
 
-    async def sweep(self, seconds: float) -> int:
-        """Delete calls that ended `seconds` ago, and calls as old that nothing here can run.
+    async def _sweep_each_minute(self) -> None:
+        """Delete old calls once a minute.
 
-        Deletes none if the clock was moved since the last sweep.
+        All stores share it: the second of two sweeps at once would trust a clock that has moved.
+        """
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            longest = max((each.work.keep_seconds for each in self.stores), default=math.inf)
+            await surely(partial(self.sweep, longest))
+
+    async def sweep(self, seconds: float) -> int:
+        """Delete calls that ended `seconds` ago, and this process's calls as old that do not run.
+
+        Deletes none at the first sweep, or if the clock was moved since the last one.
 
         Returns:
             The number of deleted calls.
         """
-        if (now := self._agreed.look()) is None:
+        now = time.time()
+        before, self._clock = self._clock, now - time.monotonic()
+        if abs(self._clock - before) > DRIFT_SECONDS:
             return 0
         since = max(0.0, now - seconds)
         old = await DBOS.list_workflows_async(
@@ -215,8 +214,13 @@ class Process:
             load_input=False,
             load_output=False,
         )
-        unused = [each.workflow_id for each in old if (each.updated_at or 0) <= since * 1000]
-        unused = [call for call in unused if call not in self.live]
+        unused = [
+            each.workflow_id
+            for each in old
+            if (each.updated_at or 0) <= since * 1000
+            and each.workflow_id not in self.live
+            and (each.status not in _OPEN or each.executor_id == name_here())
+        ]
         for start in range(0, len(unused), SWEEP_LIMIT):
             portion = unused[start : start + SWEEP_LIMIT]
             followed = await self._followed(portion)
@@ -334,7 +338,7 @@ class Engine:
             except Unreadable as error:
                 _LOG.warning("%s", error)
                 raise refusal(Reason.UNKNOWN_CALL) from error
-            if status.status not in ("PENDING", "ENQUEUED"):
+            if status.status not in _OPEN:
                 raise refusal(Reason.GAVE_UP)
             if here.store_of(name, handle) is None:
                 raise refusal(Reason.OTHER_VERSION)
@@ -406,18 +410,9 @@ async def open_engine(
         here.stores.append(engine)
         here.bell.ring()
 
-        async def sweep() -> None:
-            while True:
-                await asyncio.sleep(SWEEP_SECONDS)
-                await surely(
-                    lambda: here.sweep(max(each.work.keep_seconds for each in here.stores))
-                )
-
-        sweeping = asyncio.ensure_future(sweep())
         try:
             yield engine
         finally:
-            sweeping.cancel()
             here.stores.remove(engine)
             with anyio.CancelScope(shield=True):
                 mine = [live for live in here.live.values() if live.store is engine]

@@ -5,12 +5,11 @@ Knows `context`, `events` and `record`; nothing of any engine.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Protocol
 
-from mrtr_options.errors import UsageError
+from mrtr_options.errors import UsageError, refuse
 from mrtr_options.sdk.durable.context import Running
 from mrtr_options.sdk.durable.events import Answers, Begun, Output, Reply
 from mrtr_options.sdk.durable.record import Record
@@ -86,6 +85,4 @@ class Work(Protocol):
 def need(module: str, *, extra: str) -> None:
     """End the process with one line if a module of an optional extra is missing."""
     if find_spec(module) is None:
-        need = f"this needs the extra {extra!r}: pip install '.[{extra}]' in a checkout"
-        print(f"mrtr-options: {need}", file=sys.stderr)
-        sys.exit(2)
+        refuse(f"this needs the extra {extra!r}: pip install '.[{extra}]' in a checkout")

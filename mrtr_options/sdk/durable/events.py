@@ -5,7 +5,7 @@ Knows MCP's types, `capabilities` and `sealing`; nothing of engines.
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from pydantic import Field
 from mrtr_options.sdk.capabilities import Kinds
 from mrtr_options.sdk.durable.sealing import Error, Seal
 from mrtr_options.sdk.handler import CallParams
+from mrtr_options.sdk.writing import digest
 
 Outcome = types.CallToolResult | types.GetPromptResult | Error
 """The end of a handler."""
@@ -36,6 +37,21 @@ class Caller:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """What an attempt at a call hands on to the next one, if it ends in `Unknown`.
+
+    Attributes:
+        steps: The steps that have begun: what each one returned, as JSON; None for one in doubt.
+        values: What else was computed or waited for, as JSON.
+        first: The handle of the first attempt; "" while that runs.
+    """
+
+    steps: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    values: dict[str, str] = field(default_factory=dict[str, str])
+    first: str = ""
+
+
+@dataclass(frozen=True)
 class Begun:
     """The beginning of a call. All times are seconds since 1970.
 
@@ -45,6 +61,7 @@ class Begun:
         at: The time.
         ttl_ms: How long its task is kept, in milliseconds; None for ever, or if it is no task.
         same: A digest of the arguments that a call made again must have; "" without a name.
+        before: The attempts before this one.
     """
 
     call: CallParams
@@ -52,6 +69,7 @@ class Begun:
     at: float
     ttl_ms: int | None = None
     same: str = ""
+    before: Attempt = field(default_factory=Attempt)
 
 
 @dataclass(frozen=True)
@@ -64,7 +82,7 @@ class Answers:
         asked: The digest of the questions that the user saw.
     """
 
-    responses: dict[str, types.InputResponse]
+    responses: types.InputResponses
     caller: Caller
     asked: str = ""
 
@@ -75,25 +93,31 @@ class Stepped:
 
     Attributes:
         value, error: The effect's result, or its failure.
+        not_done: Whether the effect did not happen, as its author or its destination says.
         gave_up: Whether the step was abandoned, since it ended its process several times.
     """
 
     value: Any = None
     error: Error | None = None
+    not_done: bool = False
     gave_up: bool = False
+
+
+Run = Callable[[], Coroutine[Any, Any, Stepped]]
+"""Runs a step."""
 
 
 @dataclass(frozen=True)
 class Asked:
     """Questions of the call, by key."""
 
-    requests: dict[str, types.InputRequest]
+    requests: types.InputRequests
     kind: Literal["asked"] = "asked"
 
     @property
     def digest(self) -> str:
         """The digest that tells these questions from others."""
-        return hashlib.sha256(Seal(None).write(self, "").encode()).hexdigest()[:16]
+        return digest(Seal(None).write(self, ""))[:16]
 
     def left_by(self, answers: Answers) -> list[Asked]:
         """Return the unanswered questions, which are asked again; none if the user said no."""
@@ -119,12 +143,14 @@ class Ended:
         outcome: The handler's outcome; None for a call that was cancelled.
         frees: Whether the call ended without its user's consent, so that its name is free.
         effects: The steps that had begun.
+        unknown: What is handed on to the next attempt; None if the call is not tried again.
     """
 
     outcome: Outcome | None
     kind: Literal["ended"] = "ended"
     frees: bool = False
     effects: list[str] = field(default_factory=list[str])
+    unknown: Attempt | None = None
 
 
 Output = Annotated[Asked | Handed | Ended, Field(discriminator="kind")]

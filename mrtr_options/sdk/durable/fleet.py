@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import hashlib
 import itertools
 import logging
 import re
@@ -25,6 +24,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -43,11 +43,12 @@ from mrtr_options.sdk.durable import activities
 from mrtr_options.sdk.durable.activities import Effects, Place
 from mrtr_options.sdk.durable.context import ATTEMPTS, Running
 from mrtr_options.sdk.durable.engine import Work, WrongDatabase
-from mrtr_options.sdk.durable.events import Answers, Begun, Ended, Reply, Stepped
+from mrtr_options.sdk.durable.events import Answers, Begun, Ended, Reply, Run, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal, Unreadable
 from mrtr_options.sdk.handler import refusal
 from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.writing import digest
 
 TASK_SECONDS = 10.0
 """The longest silence of a worker between two steps; then another one goes on."""
@@ -137,9 +138,7 @@ class _Call(Running):
             )
         return is_so()
 
-    async def step(
-        self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
-    ) -> Stepped:
+    async def step(self, key: str, run: Run, *, is_wait: bool = False) -> Stepped:
         place = workflow.info().run_id, key
         doing = _seen(self._step(place, run, is_wait=is_wait))
         try:
@@ -152,9 +151,7 @@ class _Call(Running):
                 _here.effects.cancel(place)
             raise
 
-    async def _step(
-        self, place: Place, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool
-    ) -> Stepped:
+    async def _step(self, place: Place, run: Run, *, is_wait: bool) -> Stepped:
         ended = 0
         queue: str | None = None  # the call's, from which Temporal hands it to this worker at once
         while is_wait or ended < ATTEMPTS:
@@ -203,7 +200,7 @@ class _Call(Running):
     def _check(self, number: int, answers: str) -> None:
         """Refuse a round before it counts: Temporal takes 2,000 updates of a call."""
         try:
-            self.record.check(number, _here.seal.read(Answers, answers, self.handle))
+            self.record.new_answers(number, _here.seal.read(Answers, answers, self.handle))
         except MCPError as error:
             said = _here.seal.write(Reply(number, Ended(error)), self.handle)
             raise exceptions.ApplicationError(REFUSED, said, non_retryable=True) from None
@@ -223,30 +220,30 @@ class _Call(Running):
 # --- its clients --------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Engine:
     """The engine of one store: see `engine.Engine`.
 
-    Args:
-        client: Of the server.
+    Attributes:
+        server: Its client.
         seal: Seals what is kept.
         queues: The task queues of its handlers, by their names.
     """
 
-    def __init__(self, client: Client, seal: Seal, queues: dict[str, str]) -> None:
-        self._client = client
-        self._seal = seal
-        self._queues = queues
+    server: Client
+    seal: Seal
+    queues: dict[str, str]
 
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
-        text = self._seal.write(begun, handle)
-        answers = self._seal.write(Answers({}, begun.caller), handle)
+        text = self.seal.write(begun, handle)
+        answers = self.seal.write(Answers({}, begun.caller), handle)
 
         async def begin() -> str:
             start = client.WithStartWorkflowOperation[_Call, Any](
                 "mrtr-call",
                 args=[name, text],
                 id=handle,
-                task_queue=self._queues[name],
+                task_queue=self.queues[name],
                 id_conflict_policy=common.WorkflowIDConflictPolicy.USE_EXISTING,
                 id_reuse_policy=common.WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 execution_timeout=LIFE,
@@ -254,7 +251,7 @@ class Engine:
             )
             started = _seen(start.workflow_handle())  # it fails, too, where this is cancelled
             try:
-                return await self._client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
+                return await self.server.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
                     "visit",
                     args=[-1, answers],
                     start_workflow_operation=start,
@@ -267,14 +264,10 @@ class Engine:
         return await self._ask_engine(Reply, handle, begin)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        text = self._seal.write(answers, handle)
+        text = self.seal.write(answers, handle)
         plain = Seal(None).write(answers, handle)
         # Delivered twice it is one update; without answers it may come to something else each time.
-        said = (
-            hashlib.sha256(plain.encode()).hexdigest()
-            if answers.responses
-            else secrets.token_hex(8)
-        )
+        said = digest(plain) if answers.responses else secrets.token_hex(8)
 
         async def visit() -> str:
             return await self._call(handle).execute_update(  # pyright: ignore[reportUnknownMemberType]
@@ -297,7 +290,7 @@ class Engine:
         await self._ask_engine(Record, handle, stop)
 
     def _call(self, handle: str) -> client.WorkflowHandle[Any, Any]:
-        return self._client.get_workflow_handle(handle, result_type=str)
+        return self.server.get_workflow_handle(handle, result_type=str)
 
     def _query_record(
         self, handle: str, seconds: timedelta | None = None
@@ -336,15 +329,15 @@ class Engine:
     ) -> T | Record:
         why = Reason.GAVE_UP
         for of, says in ((kind, ask), (Record, self._call(handle).result)):
+            why = Reason.GAVE_UP
             try:
-                return self._seal.read(of, await says(), handle)
+                return self.seal.read(of, await says(), handle)
             except client.WorkflowUpdateFailedError as failed:
                 cause = failed.cause
                 if isinstance(cause, exceptions.ApplicationError) and cause.message == REFUSED:
-                    return self._seal.read(of, cause.details[0], handle)
-                why = Reason.GAVE_UP
+                    return self.seal.read(of, cause.details[0], handle)
             except _CALL_ENDED:
-                why = Reason.GAVE_UP
+                pass
             except RPCError as error:
                 if error.status != RPCStatusCode.NOT_FOUND:
                     raise
@@ -367,7 +360,7 @@ class Engine:
             does_otherwise = await self._does_otherwise(now)
         if does_otherwise:
             await call.terminate("its handler did something else when it began again")
-        elif now.task_queue not in self._queues.values():
+        elif now.task_queue not in self.queues.values():
             try:
                 with suppress(*_CALL_ENDED):
                     await self._query_record(handle, timedelta(seconds=PING_SECONDS))
@@ -383,10 +376,10 @@ class Engine:
     async def _does_otherwise(self, now: client.WorkflowExecutionDescription) -> bool:
         """Return whether the handler departed from its history since the call last went on."""
         asked = api.GetWorkflowExecutionHistoryReverseRequest(
-            namespace=self._client.namespace,
+            namespace=self.server.namespace,
             execution=now.raw_description.workflow_execution_info.execution,
         )
-        said = await self._client.workflow_service.get_workflow_execution_history_reverse(asked)
+        said = await self.server.workflow_service.get_workflow_execution_history_reverse(asked)
         for event in said.history.events:
             message = event.workflow_task_failed_event_attributes.failure.message
             failed = _NON_DETERMINISM.search(message)

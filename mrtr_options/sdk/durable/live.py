@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import anyio
 from dbos import DBOS
@@ -24,7 +24,7 @@ from sqlalchemy.exc import (
 
 from mrtr_options.sdk.durable.context import ATTEMPTS, Running
 from mrtr_options.sdk.durable.engine import Work
-from mrtr_options.sdk.durable.events import Answers, Begun, Output, Stepped
+from mrtr_options.sdk.durable.events import Answers, Begun, Output, Run, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal
 
@@ -145,9 +145,7 @@ class Live(Running):
             raise Left
         return is_so()
 
-    async def step(
-        self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
-    ) -> Stepped:
+    async def step(self, key: str, run: Run, *, is_wait: bool = False) -> Stepped:
         of = f"step {key}"
         again = f"again {key}"
         entry = self._take_recorded(of)

@@ -26,6 +26,8 @@ class Position:
         handle: The call.
         number: The number of the output that the round goes on from; -1 if the call is to begin.
         waited: The number of rounds in a row that ended without a question.
+        began: The time of the first request, in microseconds since 1970, until its client hears of
+            the call. A request that began a call finds it again by this time.
         asked: The digest of what the user was asked.
         said: The answers of an earlier waiting round, as sealed text.
     """
@@ -33,6 +35,7 @@ class Position:
     handle: str
     number: int = -1
     waited: int = 0
+    began: int = 0
     asked: str = ""
     said: str = ""
 
@@ -45,15 +48,23 @@ class Position:
         """
         parts = state.split(".", 4)
         missing = [""] * (5 - len(parts))
-        handle, number, waited, asked, said = [*parts, *missing]
+        handle, number, waited, latest, said = [*parts, *missing]
         if not (_is_count(number) and _is_count(waited)):
             raise refusal(Reason.UNKNOWN_CALL)
-        return Position(handle, int(number) - 1, int(waited), asked, said)
+        if int(number) > 0:
+            return Position(handle, int(number) - 1, int(waited), asked=latest, said=said)
+        if not latest.isdecimal():
+            raise refusal(Reason.UNKNOWN_CALL)
+        return Position(handle, -1, int(waited), began=int(latest), said=said)
 
     @property
     def state(self) -> str:
-        """The text that the client is to bring back."""
-        return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"
+        """The text that the client is to bring back.
+
+        Its fourth part is `began` before the first output, and `asked` after it.
+        """
+        latest = self.asked if self.number >= 0 else f"{self.began}"
+        return f"{self.handle}.{self.number + 1}.{self.waited}.{latest}.{self.said}"
 
 
 def _is_count(text: str) -> bool:

@@ -15,6 +15,7 @@ from pydantic import Field
 from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
+    Attempt,
     Begun,
     Caller,
     Ended,
@@ -24,13 +25,12 @@ from mrtr_options.sdk.durable.events import (
     Reply,
 )
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
-from mrtr_options.sdk.effects import NotDone
-from mrtr_options.sdk.handler import reason_of, refusal
+from mrtr_options.sdk.effects import NotDone, Unknown
+from mrtr_options.sdk.handler import reason_of, refusal, telling_of
 from mrtr_options.sdk.questions import (
+    AnyQuestion,
     Cancelled,
     Declined,
-    Inquiry,
-    Question,
     answered_differently,
     read_answer,
     request_for,
@@ -47,8 +47,8 @@ class Record:
         updated: The time of the last event.
         outputs: All its outputs.
         answers: The answers, by the number of the output that asked for them.
-        effects: The steps that have begun, and whether each is done for certain.
         words: The author's words on the progress of the work.
+        attempt: What the next attempt would take over, while the call runs.
         open: The open questions by key, while the call runs.
         size: The length as JSON in bytes, while the call runs.
     """
@@ -57,13 +57,15 @@ class Record:
     updated: float
     outputs: list[Output] = field(default_factory=list[Output])
     answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
-    effects: dict[str, bool] = field(default_factory=dict[str, bool])
     words: str | None = None
+    attempt: Annotated[Attempt, Field(exclude=True)] = field(default_factory=Attempt)
     open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
     size: Annotated[int, Field(exclude=True)] = 0
 
     def __post_init__(self) -> None:
         self.size = length(self.begun)
+        before = self.begun.before
+        self.attempt = replace(before, steps={**before.steps}, values={**before.values})
 
     @property
     def output(self) -> Output | None:
@@ -81,23 +83,17 @@ class Record:
         raise ValueError("the call has asked nothing")
 
     @property
-    def _has_ended(self) -> bool:
-        return bool(self.outputs) and isinstance(self.outputs[-1], Ended)
-
-    @property
     def ended_unanswered(self) -> bool:
         """Return whether the call ended while a question was open."""
         last = len(self.outputs) - 2
         was_asked = last >= 0 and isinstance(self.outputs[last], Asked)
-        return self._has_ended and was_asked and last not in self.answers
+        return self.end is not None and was_asked and last not in self.answers
 
     @property
-    def has_freed_its_name(self) -> bool:
-        """Return whether the next first request of its name begins another call."""
-        if not self.outputs:
-            return False
-        last = self.outputs[-1]
-        return isinstance(last, Ended) and last.frees
+    def end(self) -> Ended | None:
+        """The end of the call; None while it runs."""
+        last = self.outputs[-1] if self.outputs else None
+        return last if isinstance(last, Ended) else None
 
     @property
     def task_at(self) -> float | None:
@@ -116,6 +112,9 @@ class Record:
         no answer in time, or the handler failed; or if its author says that nothing was done, and
         no step is done.
 
+        The next call of its name tries again what ended in `Unknown`, or in an unanswered question
+        of an attempt that began no step of its own; unless what its steps returned is too long.
+
         Args:
             outcome: What the handler came to; None for a call that is cancelled.
         """
@@ -123,12 +122,17 @@ class Record:
         is_given_up = isinstance(outcome, MCPError) and reason_of(outcome) == Reason.UNKNOWN_CALL
         is_stopped = outcome is None or is_given_up
         is_unanswered = is_stopped and isinstance(self.output, Asked)
-        effects = [*self.effects]
+        steps = self.attempt.steps
+        effects = [*steps]
+        is_idle = bool(effects) and steps.keys() == self.begun.before.steps.keys()
+        if isinstance(outcome, Unknown) or (is_unanswered and is_idle):
+            unknown = Ended(outcome, effects=effects, unknown=self.attempt)
+            return unknown if self.has_room(unknown) else replace(unknown, unknown=None)
         if isinstance(outcome, NotDone):  # the author's word on what is not done for certain
-            effects = [key for key, is_done in self.effects.items() if is_done]
+            effects = [key for key, value in steps.items() if value is not None]
         return Ended(outcome, frees=(is_failed or is_unanswered) and not effects, effects=effects)
 
-    def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
+    def ask(self, questions: dict[str, AnyQuestion[Any]]) -> None:
         """Add an output that asks these questions.
 
         Raises:
@@ -151,14 +155,6 @@ class Record:
         """Return whether the call fits into `MAX_BYTES` together with these messages."""
         return self.size + sum(map(length, messages)) <= MAX_BYTES
 
-    def check(self, number: int, answers: Answers) -> None:
-        """Check the answers of a round, without taking them.
-
-        Raises:
-            MCPError: As `new_answers`.
-        """
-        self.new_answers(number, answers)
-
     def new_answers(self, number: int, answers: Answers) -> Answers | None:
         """Return the answers of a round that are to be taken; None if there are none.
 
@@ -172,9 +168,13 @@ class Record:
         Raises:
             MCPError: They do not fit, are too long, or the question has been answered differently.
         """
+        with telling_of(self.attempt.steps):
+            return self._new_answers(number, answers)
+
+    def _new_answers(self, number: int, answers: Answers) -> Answers | None:
         if number < 0:
             return None
-        if self._has_ended and number >= len(self.outputs) - 1:
+        if self.end and number >= len(self.outputs) - 1:
             return None  # it ended earlier when it ran again
         asked = self.outputs[number] if number < len(self.outputs) else None
         if not isinstance(asked, Asked):
@@ -215,6 +215,6 @@ class Record:
             if is_done_with:
                 number += 1
         at = max(number, 0)
-        if self._has_ended:
+        if self.end:
             at = min(at, len(self.outputs) - 1)
         return Reply(at, self.outputs[at]) if at < len(self.outputs) else None

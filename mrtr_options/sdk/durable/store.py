@@ -14,6 +14,8 @@ An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine
 - A first request that is cancelled takes its call along, since the client has no state of it.
 - A call whose question was declined, dismissed or not answered in time frees a name of the
   server's: the next first request begins another call, under the next handle of the name.
+- So it does after a call that ended in `Unknown`. That call asks its user again, and takes what its
+  steps and memos returned, and its idempotency keys, from the one before.
 - asyncio only, as the engines are.
 
 Knows `context`, `events`, `capabilities` and `call_key`; of engines only the interface `Engine`.
@@ -28,7 +30,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isroutine
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
@@ -36,7 +38,6 @@ from typing import Any, Literal, Self, TypeVar, cast
 import anyio
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
 from mrtr_options.checks import check_numbers
@@ -49,11 +50,13 @@ from mrtr_options.sdk.call_key import (
     naming_calls,
 )
 from mrtr_options.sdk.capabilities import declares_forms, is_modern, kinds
-from mrtr_options.sdk.durable.context import DeskT, DurableContext, Running
+from mrtr_options.sdk.current_request import check_arguments, request_here
+from mrtr_options.sdk.durable.context import DurableContext, Running
 from mrtr_options.sdk.durable.engine import NO_DATABASE, Engine, WrongDatabase, need
 from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
+    Attempt,
     Begun,
     Caller,
     Ended,
@@ -67,10 +70,17 @@ from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, length
 from mrtr_options.sdk.effects import effects_here
 from mrtr_options.sdk.handler import (
     CallParams,
+    Clock,
+    Context,
+    DeskT,
+    HandlerOf,
+    HandlerT,
     NotAHandler,
+    Principal,
     check_handler,
     mark_need,
     mark_times,
+    reason_of,
     refusal,
     seals,
 )
@@ -95,7 +105,6 @@ _SAID_CHARS = 8 * 1024
 
 AnyHandler = Callable[[Any, CallParams], Awaitable[types.CallToolResult | types.GetPromptResult]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
-Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
 
 
 _Opened = Callable[
@@ -162,7 +171,7 @@ class DurableStore:
         self._engine: Engine | None = None
         self._lifespan_context: Any = None
         self._principal: Principal = authenticated_principal
-        self.clock: Callable[[], float] = lambda: time.time()  # a review moves the clock
+        self.clock: Clock = lambda: time.time()  # a review moves the clock
 
     def try_database(self, url: str | None) -> None:
         """Raise for a database that cannot be used; warn if there is none.
@@ -195,9 +204,7 @@ class DurableStore:
         *,
         call: str | CallFunction | None = None,
         call_is_secret: bool = False,
-    ) -> Callable[
-        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
-    ]:
+    ) -> HandlerOf[Params, ResultT]:
         """Return the handler of a tool or a prompt as a server takes it.
 
         Calls are kept under its qualified name: it must be unique, and stay the same.
@@ -244,7 +251,7 @@ class DurableStore:
         *,
         database: str | None = None,
         principal: Principal = authenticated_principal,
-        clock: Callable[[], float] | None = None,
+        clock: Clock | None = None,
         codec: RequestStateCodec | None = None,
     ) -> AsyncGenerator[Self]:
         """Open while the server serves. Unfinished calls stay with the engine at its end.
@@ -286,29 +293,30 @@ class DurableStore:
         """Return whether a call of the handler of this name is a task from its first line."""
         return False
 
-    def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
+    def caller(self, ctx: Context) -> Caller:
         """Return the client of this round, as the call sees it."""
         return Caller(kinds(ctx), principal=self._principal(ctx))
 
     # --- rounds ---
 
-    def in_rounds(
-        self, name: str, naming: CallNaming
-    ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
+    def in_rounds(self, name: str, naming: CallNaming) -> HandlerOf[Params, Any]:
         """Return the function that answers the rounds of this handler's calls."""
 
-        async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
+        async def durable(ctx: Context, params: Params) -> types.Result:
             effects_here().is_named = naming.call is not None
-            named: CallName | None = None
             if params.request_state is None:
-                named = naming.name_of(ctx, params, self._principal(ctx))
-                self._check_age(named)
-                position = Position(secrets.token_urlsafe(16) if named is None else named.handle)
+                position = Position(secrets.token_urlsafe(16), began=round(self.clock() * 1e6))
             else:
                 position = Position.of(params.request_state)
             if _wants_no_more(params):
                 await self.engine.stop(position.handle)
                 raise refusal(Reason.STOPPED)
+            named: CallName | None = None
+            if position.number < 0:  # a retry, too, looks for the call of its name
+                named = naming.name_of(ctx, params, self._principal(ctx))
+                self._check_age(named)
+                if named is not None:
+                    position.handle = named.handle
             # An old client has this one request for the whole call.
             hold = self.wait_seconds if is_modern(ctx) else math.inf
             try:
@@ -321,10 +329,12 @@ class DurableStore:
                 raise
             return self._tell_to_wait(ctx, position)
 
-        needing = mark_times(
-            mark_need(seals(durable), self.serving), idle_seconds=self.idle_seconds
-        )
-        return naming_calls(needing, naming)
+        return self.marked(durable, naming)
+
+    def marked(self, handler: HandlerT, naming: CallNaming) -> HandlerT:
+        """Mark a handler as one of this store, and return it."""
+        needing = mark_need(seals(handler), self.serving)
+        return naming_calls(mark_times(needing, idle_seconds=self.idle_seconds), naming)
 
     def _check_age(self, named: CallName | None) -> None:
         """Raise for a client's key whose call may be forgotten before its user ends it."""
@@ -333,9 +343,7 @@ class DurableStore:
             if not -_AHEAD <= age <= 1 - _AHEAD:
                 raise refusal(Reason.CALL_KEY_EXPIRED)
 
-    def _tell_to_wait(
-        self, ctx: ServerRequestContext[Any, Any], position: Position
-    ) -> types.Result:
+    def _tell_to_wait(self, ctx: Context, position: Position) -> types.Result:
         """Return the response to a client whose call is still at work."""
         position.waited += 1
         if position.number + 1 + position.waited > self.rounds:
@@ -348,7 +356,7 @@ class DurableStore:
     async def _answer_round(
         self,
         name: str,
-        ctx: ServerRequestContext[Any, Any],
+        ctx: Context,
         params: Params,
         position: Position,
         named: CallName | None,
@@ -358,27 +366,23 @@ class DurableStore:
         If that takes too long it is cancelled, and the client's retry goes on from `position`.
         """
         answers = self._read_answers(ctx, params, position)
-        now = self.clock()
+        began = position.began / 1e6
         record: Record | None = None
         if position.number >= 0:
             found = await self.engine.visit(position.handle, position.number, answers)
         else:
-            call = CallParams(
-                params.name, None if params.arguments is None else {**params.arguments}
-            )
+            call = CallParams.of(params)
             same = "" if named is None else named.same
-            begun = Begun(call, answers.caller, now, self._ttl_ms, same)
-            if length(begun) > MAX_BYTES:
-                raise refusal(Reason.TOO_LONG)
+            begun = Begun(call, answers.caller, began, self._ttl_ms, same)
             found, record = await self._begin(name, position, begun, named)
         since: float | None = None
         if named is not None and record is not None:
             if record.begun.same != named.same:
                 raise named.other_arguments()
-            since = record.updated if record.begun.at < now else None
+            since = record.updated if record.begun.at < began else None
             found = await self._look_up_output(record, position, answers) or found
         if isinstance(found, Record):
-            found.check(position.number, answers)
+            found.new_answers(position.number, answers)
             found = found.reply(position.number)
         if found is None:
             raise refusal(Reason.UNKNOWN_CALL)
@@ -394,16 +398,37 @@ class DurableStore:
         self, name: str, position: Position, begun: Begun, named: CallName | None
     ) -> tuple[Reply | Record, Record | None]:
         """Begin a call, or find the one that has its name now; return its output and its record."""
-        found = await self.engine.begin(name, position.handle, begun)
-        if named is None:
-            return found, None
-        record = await self.engine.look(position.handle)
-        # A call under a key keeps its name: another intention has another key.
-        while record.has_freed_its_name and not named.is_key:
-            position.handle = cast(str, handle_after(position.handle))
+        while True:
+            if length(begun) > MAX_BYTES:
+                raise refusal(Reason.TOO_LONG)
+            if request_here().misfit is not None:
+                await self._check_known(position.handle)
             found = await self.engine.begin(name, position.handle, begun)
+            if named is None:
+                return found, None
             record = await self.engine.look(position.handle)
-        return found, record
+            end = record.end
+            if end is None or record.begun.at == begun.at:  # it goes on, or this request began it
+                return found, record
+            if end.unknown is not None:
+                if record.begun.same != named.same:
+                    raise named.other_arguments()
+                first = end.unknown.first or position.handle
+                begun = replace(begun, before=replace(end.unknown, first=first))
+            elif end.frees and not named.is_key:
+                begun = replace(begun, before=Attempt())
+            else:  # a call under a key keeps its name: another intention has another key
+                return found, record
+            position.handle = cast(str, handle_after(position.handle))
+
+    async def _check_known(self, handle: str) -> None:
+        """Raise for arguments that do not fit, unless the call has begun with them."""
+        try:
+            await self.engine.look(handle)
+        except MCPError as error:
+            if reason_of(error) == Reason.UNKNOWN_CALL:
+                check_arguments()
+            raise
 
     async def _look_up_output(
         self, record: Record, position: Position, answers: Answers
@@ -419,9 +444,7 @@ class DurableStore:
         position.number = last
         return await self.engine.visit(position.handle, last, answers)
 
-    def _read_answers(
-        self, ctx: ServerRequestContext[Any, Any], params: Params, position: Position
-    ) -> Answers:
+    def _read_answers(self, ctx: Context, params: Params, position: Position) -> Answers:
         """Return the answers of this round: those that it sends, or those in its state."""
         responses = {
             key: each for key, each in (params.input_responses or {}).items() if key != GO_ON
@@ -440,9 +463,7 @@ class DurableStore:
         except Unreadable:
             raise refusal(Reason.UNKNOWN_CALL) from None
 
-    async def result_of(
-        self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
-    ) -> types.Result:
+    async def result_of(self, ctx: Context, handle: str, reply: Reply) -> types.Result:
         """Return the response of a round that got this reply."""
         match reply.output:
             case Asked(requests=requests) as asked:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -19,7 +19,6 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.sdk.resuming.open_calls import KeptCall
 
-CallbackT = TypeVar("CallbackT", bound=Callable[..., Awaitable[Any]])
 R = TypeVar("R")
 
 
@@ -50,20 +49,17 @@ class UserTime:
 
     def watch(self, client: Client) -> None:
         """Have the callbacks of a client, not yet entered, stop the limits."""
-        if client.elicitation_callback is not None:
-            client.elicitation_callback = self._stopping(client.elicitation_callback)
-        if client.sampling_callback is not None:
-            client.sampling_callback = self._stopping(client.sampling_callback)
-        if client.list_roots_callback is not None:
-            client.list_roots_callback = self._stopping(client.list_roots_callback)
+        for name in ("elicitation_callback", "sampling_callback", "list_roots_callback"):
+            if (callback := getattr(client, name)) is not None:
+                setattr(client, name, self._stopping(callback))
 
-    def _stopping(self, callback: CallbackT) -> CallbackT:
+    def _stopping(self, callback: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @wraps(callback)
         async def call(*args: Any, **kwargs: Any) -> Any:
             with self.stopped():
                 return await callback(*args, **kwargs)
 
-        return cast("CallbackT", call)
+        return call
 
     @contextmanager
     def stopped(self) -> Generator[None]:

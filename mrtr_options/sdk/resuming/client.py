@@ -47,10 +47,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Self, TypeVar, cast
+from typing import Self, TypeVar
 
 import anyio
 import mcp_types as types
@@ -59,7 +59,7 @@ from mcp import Client, ClientSession, MCPError
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CALL
 from mrtr_options.sdk.resuming.asking import QuestionContext, UserTime
-from mrtr_options.sdk.resuming.connection import Connection, Lost
+from mrtr_options.sdk.resuming.connection import Connection, Lost, Use
 from mrtr_options.sdk.resuming.delivery import Delivery, Manner, Response
 from mrtr_options.sdk.resuming.errors import StateRefused, TooManyRounds, Unanswered
 from mrtr_options.sdk.resuming.open_calls import (
@@ -80,7 +80,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class ResumingClient(anyio.AsyncContextManagerMixin):
+class ResumingClient(Manner, anyio.AsyncContextManagerMixin):
     """A client that sends a round again if its response was lost. An async context manager.
 
     Attributes:
@@ -111,11 +111,6 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
     server: str = ""
     principal: str | None = None
     calls: CallFolder | None = None
-    honours_keys: bool = False
-    attempts: int = 4
-    pause_seconds: float = 0.25
-    round_seconds: float = 60.0
-    legacy_seconds: float = 600.0
     rounds: int = 10
     _connection: Connection | None = field(init=False, default=None)
     _user_time: UserTime = field(init=False, default_factory=UserTime)
@@ -131,13 +126,6 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             )
         self._whose = (self.server, self.principal or "")
         self._records = Records(self.calls)
-        self._manner = Manner(
-            self.honours_keys,
-            self.attempts,
-            self.pause_seconds,
-            self.round_seconds,
-            self.legacy_seconds,
-        )
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -159,18 +147,14 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         self._user_time.watch(client)
         return client
 
-    async def use(self, do: Callable[[Client], Awaitable[T]]) -> T:
+    async def use(self, do: Use[T]) -> T:
         """Do something else with the SDK's client, on the same connection."""
-        return await self._connected.use(do)
+        return await self._connected().use(do)
 
-    def _check_connected(self) -> None:
+    def _connected(self) -> Connection:
         if self._connection is None:
             raise RuntimeError("this client is not connected: enter it first")
-
-    @property
-    def _connected(self) -> Connection:
-        self._check_connected()
-        return cast(Connection, self._connection)
+        return self._connection
 
     async def call_tool(
         self, name: str, arguments: dict[str, object] | None = None, *, key: str | None = None
@@ -234,7 +218,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             return await self._go_on(call)
 
     async def _go_on(self, call: KeptCall) -> types.CallToolResult:
-        self._check_connected()
+        self._connected()  # or else nothing is kept
         # The server repeated an earlier call: recorded answers are used again as long as each
         # question was answered before.
         is_known = False
@@ -269,7 +253,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             As `resume`.
         """
         self._check_owner(call)
-        sent = Delivery(call, self._connected, self._user_time, self._manner, self._records)
+        sent = Delivery(call, self._connected(), self._user_time, self, self._records)
         response = await sent.response()
         return response, sent.call, sent.was_repeated
 

@@ -22,6 +22,9 @@ from mrtr_options.sdk.handler import first_error
 
 T = TypeVar("T")
 
+Use = Callable[[Client], Awaitable[T]]
+"""Something that is done with a connected client."""
+
 _GATEWAY = "Server returned an error response"
 """The SDK's text for an HTTP error whose body is no JSON-RPC: a gateway's 502 or 503."""
 
@@ -49,7 +52,7 @@ class BadResponse(Exception):
 
 @dataclass(eq=False)
 class _Job(Generic[T]):
-    do: Callable[[Client], Awaitable[T]]
+    do: Use[T]
     done: anyio.Event = field(default_factory=anyio.Event)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     result: list[T] = field(default_factory=list[T])
@@ -118,7 +121,7 @@ class Connection:
         self._connecting = anyio.Lock()
         self._count = 0
 
-    async def use(self, do: Callable[[Client], Awaitable[T]]) -> T:
+    async def use(self, do: Use[T]) -> T:
         """Call a function with a connected client, and return its result.
 
         Raises:

@@ -14,6 +14,8 @@ from mcp import Client, MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.handler import reason_of
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.resuming.asking import UserTime
 from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
 from mrtr_options.sdk.resuming.errors import StateRefused, Unanswered
@@ -23,10 +25,7 @@ Response = types.CallToolResult | types.InputRequiredResult
 
 LONGEST_PAUSE_SECONDS = 10.0
 
-_LATER = ("store_unusable", "store_full", "too_many_continuations")
-"""The reasons of a server that could not finish or begin a request, and takes it later."""
-
-_NOT_UNDER_THE_KEY = ("bad_call_key", "call_reused")
+_NOT_UNDER_THE_KEY = Reason.BAD_CALL_KEY, Reason.CALL_REUSED
 """The reasons of refusals after which nothing has happened: no valid key, or another call's."""
 
 
@@ -37,51 +36,42 @@ class _WithoutKeys(Exception):
     """
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, kw_only=True)
 class Manner:
     """The manner in which rounds are sent; see `ResumingClient`."""
 
-    honours_keys: bool
-    attempts: int
-    pause_seconds: float
-    round_seconds: float
-    legacy_seconds: float
+    honours_keys: bool = False
+    attempts: int = 4
+    pause_seconds: float = 0.25
+    round_seconds: float = 60.0
+    legacy_seconds: float = 600.0
 
 
+@dataclass(eq=False)
 class Delivery:
     """One round, until it is answered.
 
-    Args:
-        call: The call, with the answers that the round brings.
+    Attributes:
+        call: The call, with the answers that the round brings; and as it was sent at last.
         connection: Where it is sent.
         user_time: Knows when the user is asked on a legacy connection.
         manner: How often, and how long a response is waited for.
         records: Keeps how the call stands.
-
-    Attributes:
-        call: The call as it was sent at last.
         was_repeated: Whether the response is one to a first request that was sent before.
     """
 
-    def __init__(
-        self,
-        call: KeptCall,
-        connection: Connection,
-        user_time: UserTime,
-        manner: Manner,
-        records: Records,
-    ) -> None:
-        self.call = call
-        self.was_repeated = False
-        self._connection = connection
-        self._user_time = user_time
-        self._manner = manner
-        self._records = records
-        self._begun = call.begun
+    call: KeptCall
+    connection: Connection
+    user_time: UserTime
+    manner: Manner
+    records: Records
+    was_repeated: bool = False
+
+    def __post_init__(self) -> None:
+        self._begun = self.call.begun
         self._lost = "it was sent before, and is not known to have been answered"
-        self._has_keys = manner.honours_keys
-        self._listed_again = False
-        self._has_new_key = False
+        self._has_keys = self.manner.honours_keys
+        self._listed_again = self._has_new_key = False
 
     async def response(self) -> Response:
         """Send the round, again and again, until it is answered.
@@ -91,7 +81,7 @@ class Delivery:
             StateRefused: The server takes the state no more.
             BadResponse, MCPError: See `ResumingClient.call_tool`.
         """
-        for attempt in range(self._manner.attempts):
+        for attempt in range(self.manner.attempts):
             is_again = self._is_first and self._begun
             by_key = is_again and self._has_keys
             if is_again and not by_key and not await self._may_begin_again():
@@ -116,8 +106,7 @@ class Delivery:
                 self.was_repeated = is_again
                 return response
         raise Unanswered(
-            f"no response from {self.call.tool!r} in {self._manner.attempts} attempts:"
-            f" {self._lost}",
+            f"no response from {self.call.tool!r} in {self.manner.attempts} attempts: {self._lost}",
             self.call,
         )
 
@@ -127,7 +116,7 @@ class Delivery:
 
     async def _pause_before(self, attempt: int) -> None:
         if attempt:
-            pause = min(self._manner.pause_seconds * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
+            pause = min(self.manner.pause_seconds * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
             # Not all clients of a server at once.
             await anyio.sleep(pause * uniform(0.75, 1.25))
 
@@ -142,31 +131,31 @@ class Delivery:
             self._listed_again = True  # as the SDK's own client does
             await self._listed()
             return
-        match error.data:
-            case {"reason": "still_at_work"}:
+        match reason_of(error):
+            case Reason.STILL_AT_WORK:
                 pass
-            case {"reason": str(reason)} if reason in _LATER:
-                self._begun = True
-            case {"reason": "request_state_expired"} if not self._is_first:
+            case Reason.STORE_UNUSABLE | Reason.STORE_FULL | Reason.TOO_MANY_CONTINUATIONS:
+                self._begun = True  # it could not finish or begin the request, and takes it later
+            case Reason.STATE_EXPIRED if not self._is_first:
                 self._begin_again_after(error)
-            case {"reason": "invalid_request_state"} if not self._is_first:
-                self.call = self.call.model_copy(update={"refused": "invalid_request_state"})
-                self._records.keep(self.call)
+            case Reason.INVALID_STATE as reason if not self._is_first:
+                self.call = self.call.model_copy(update={"refused": str(reason)})
+                self.records.keep(self.call)
                 raise StateRefused(error, self.call, is_over=False) from error
-            case {"reason": "call_key_expired"} if self._may_renew_key:
+            case Reason.CALL_KEY_EXPIRED if self._may_renew_key:
                 self._renew_key()
-            case {"reason": "invalid_answer"}:
-                self._records.keep(self.call.model_copy(update={"answers": {}, "said": {}}))
+            case Reason.INVALID_ANSWER:
+                self.records.keep(self.call.model_copy(update={"answers": {}, "said": {}}))
                 raise error
             case _:
                 self._end_with(error)
 
     def _begin_again_after(self, error: MCPError) -> None:
         """Go back to the first request, whose key gets its result or its question."""
-        if self._manner.honours_keys:
-            self.call = self.call.from_the_beginning()
+        if self.manner.honours_keys:
+            self.call = self.call.model_copy(update={"pending": None, "answers": {}})
             return
-        self._records.forget(self.call)
+        self.records.forget(self.call)
         raise StateRefused(error, self.call, is_over=True) from error
 
     @property
@@ -174,20 +163,17 @@ class Delivery:
         return not (self._begun or self._has_new_key or self.call.called_before)
 
     def _renew_key(self) -> None:
-        self._records.forget(self.call)
+        self.records.forget(self.call)
         self._has_new_key = True
         self.call = self.call.model_copy(update={"key": new_call_key()})
-        self._records.keep(self.call, sent=True)
+        self.records.keep(self.call, sent=True)
 
     def _end_with(self, error: MCPError) -> None:
-        match error.data:
-            case {"reason": str(reason)} if reason in _NOT_UNDER_THE_KEY:
-                was_called_before = False
-            case _:
-                was_called_before = self.call.called_before
+        is_under_key = reason_of(error) not in _NOT_UNDER_THE_KEY
+        was_called_before = self.call.called_before and is_under_key
         may_have_effects = self._begun or not self._is_first or was_called_before
         if error.code != types.INTERNAL_ERROR and not may_have_effects:
-            self._records.forget(self.call)
+            self.records.forget(self.call)
         raise error
 
     async def _send(self, *, by_key: bool) -> Response:
@@ -212,17 +198,17 @@ class Delivery:
 
         async def send_in_time(client: Client) -> Response:
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                return await send(client, self._manner.round_seconds)
+                return await send(client, self.manner.round_seconds)
             if call.pending is not None:
                 # The SDK takes a server that is slow to say what it is for one of the legacy era.
                 raise MCPError(types.CONNECTION_CLOSED, "the server was taken for a legacy one")
             if by_key:
                 raise _WithoutKeys
-            return await self._user_time.within(
-                self._manner.legacy_seconds, partial(send, client, math.inf)
+            return await self.user_time.within(
+                self.manner.legacy_seconds, partial(send, client, math.inf)
             )
 
-        return await self._connection.use(send_in_time)
+        return await self.connection.use(send_in_time)
 
     async def _may_begin_again(self) -> bool:
         tool = await self._listed()
@@ -246,8 +232,8 @@ class Delivery:
                 cursor = page.next_cursor
 
         try:
-            with anyio.move_on_after(self._manner.round_seconds):
-                return await self._connection.use(look)
+            with anyio.move_on_after(self.manner.round_seconds):
+                return await self.connection.use(look)
         except (Lost, BadResponse, MCPError):
             pass
         return None

@@ -6,7 +6,6 @@ Whoever has it can go on with the call, so a file can be read by its owner only.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -21,6 +20,7 @@ import mcp_types as types
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import CALL, new_call_key
+from mrtr_options.sdk.writing import digest
 
 MAX_BYTES = 16 * 2**20
 """The longest file of a call."""
@@ -66,8 +66,8 @@ class KeptCall(BaseModel):
     name: Any = None
     begun: bool = False
     pending: types.InputRequiredResult | None = None
-    answers: types.InputResponses = Field(default_factory=dict[str, types.InputResponse])
-    said: types.InputResponses = Field(default_factory=dict[str, types.InputResponse])
+    answers: types.InputResponses = {}
+    said: types.InputResponses = {}
     refused: str | None = None
 
     @property
@@ -76,7 +76,7 @@ class KeptCall(BaseModel):
         return self.server, self.principal
 
     @property
-    def open(self) -> dict[str, types.InputRequest]:
+    def open(self) -> types.InputRequests:
         """Return the questions that have no answer yet, by key."""
         asked = (self.pending and self.pending.input_requests) or {}
         return {key: request for key, request in asked.items() if key not in self.answers}
@@ -97,15 +97,11 @@ class KeptCall(BaseModel):
             }
         )
 
-    def from_the_beginning(self) -> KeptCall:
-        """Return the call as its first request has it."""
-        return self.model_copy(update={"pending": None, "answers": {}})
-
 
 def digest_of(key: str, question: types.InputRequest) -> str:
     """Tell questions apart by key and by what the user is shown."""
     shown = f"{key}\n{question.model_dump_json(by_alias=True, exclude_none=True)}"
-    return hashlib.sha256(shown.encode()).hexdigest()
+    return digest(shown)
 
 
 def as_json(arguments: dict[str, object]) -> dict[str, Any]:
@@ -336,7 +332,7 @@ class CallFolder:
                     path.unlink()
 
     def _file(self, key: str) -> Path:
-        return self._path / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+        return self._path / f"{digest(key)[:32]}.json"
 
 
 class Records:

@@ -65,6 +65,7 @@ questions.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections import Counter
@@ -84,7 +85,6 @@ from mrtr_options.sdk.call_key import (
     CallName,
     CallNaming,
     check_note,
-    digest_of,
     error_with_note,
     naming_calls,
     with_note,
@@ -102,6 +102,7 @@ from mrtr_options.sdk.handler import (
     check_result,
     mark_times,
     refusal,
+    telling_of,
 )
 from mrtr_options.sdk.protection import state_expired
 from mrtr_options.sdk.reasons import Reason
@@ -129,6 +130,7 @@ from mrtr_options.sdk.single_use.round_state import (
     with_deadline,
 )
 from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
+from mrtr_options.sdk.writing import digest
 
 _logger = logging.getLogger(__name__)
 
@@ -263,41 +265,39 @@ class _Guard:
             if name is None:
                 return await self.begin(ctx, params)
             state = RoundState.of_first_round(name)
-        answers = check_answers(state, params.input_responses or {})
-        claim = self.claim(state, answers, params, caller)
-        effects = CallEffects(
-            state.effects, is_named=state.call is not None, may_repeat=self.attempts > 1
-        )
-        label = None if name is None else name.label
-        claim = replace(claim, label=label, effects=effects.write())
-        taking = _Taking(self.round_seconds)
+        effects = state.effects_so_far(may_repeat=self.attempts > 1)
+        with telling_of(effects.names):
+            answers = check_answers(state, params.input_responses or {})
+            claim = self.claim(state, answers, caller, name)
+            claim.effects = effects.write()
+            taking = _Taking(self.round_seconds)
 
-        async def look() -> str | None:
-            taking.begin()
-            return await self.take(claim, name, taking)
+            async def look() -> str | None:
+                taking.begin()
+                return await self.take(claim, name, taking)
 
-        recorded = await self.wait(claim.number, look)
-        if recorded is not None:
-            return self.repeat(recorded, name)
-        request = params.model_copy(
-            update={"request_state": state.state, "input_responses": answers or None}
-        )
-        guest = replace(ctx, session=cast("ServerSession", SessionOfGuest(ctx.session)))
+            recorded = await self.wait(claim.number, look)
+            if recorded is not None:
+                return self.repeat(recorded, name)
+            request = params.model_copy(
+                update={"request_state": state.state, "input_responses": answers or None}
+            )
+            guest = replace(ctx, session=cast("ServerSession", SessionOfGuest(ctx.session)))
 
-        effects.read(taking.effects)
+            effects.read(taking.effects)
 
-        async def handle() -> Result:
-            effects.fresh.clear()
-            return check_result(await self.handler(guest, request))
+            async def handle() -> Result:
+                effects.fresh.clear()
+                return check_result(await self.handler(guest, request))
 
-        taken = TakenRound(
-            self.store, self.attempts, claim, state, taking.until, effects, self.tells_effects
-        )
-        done: Result | None = None
-        with anyio.CancelScope(shield=True):
-            done = await taken.run(handle)
-        assert done is not None
-        return done
+            taken = TakenRound(
+                self.store, self.attempts, claim, state, taking.until, effects, self.tells_effects
+            )
+            done: Result | None = None
+            with anyio.CancelScope(shield=True):
+                done = await taken.run(handle)
+            assert done is not None
+            return done
 
     async def begin(self, ctx: Context, params: Params) -> Result:
         """Return the response to the first round of a call without a name: it is not recorded.
@@ -325,29 +325,29 @@ class _Guard:
             )
 
     def claim(
-        self, state: RoundState, answers: types.InputResponses, params: Params, caller: str | None
+        self,
+        state: RoundState,
+        answers: types.InputResponses,
+        caller: str | None,
+        name: CallName | None,
     ) -> Claim:
         """Return this delivery's claim to a round."""
-        claim = Claim(
+        call = state.call
+        arguments = "" if name is None else name.same
+        is_named_here = call is not None and call.made is None
+        return Claim(
             number=state.number,
-            answers="" if state.is_first else digest_of_answers(answers),
+            answers=arguments if state.is_first else digest_of_answers(answers),
             begins=state.begins,
             lease_seconds=self.round_seconds,
-            caller=None if caller is None else digest_of({"caller": caller}),
+            caller=None if caller is None else digest(json.dumps(caller)),
             mark=state.mark,
-            has_begun=state.has_begun,
-        )
-        if state.call is None:
-            return claim
-        arguments = self.naming.digest_of(params)
-        is_key = state.call.made is not None
-        return replace(
-            claim,
-            answers=claim.answers or arguments,
-            call=state.call.handle,
+            call=None if call is None else call.handle,
             arguments=arguments,
-            made=state.call.made,
-            call_seconds=0.0 if is_key else self.call_seconds,
+            made=None if call is None else call.made,
+            call_seconds=self.call_seconds if is_named_here else 0.0,
+            label=None if name is None else name.label,
+            has_begun=state.has_begun,
         )
 
     async def take(self, claim: Claim, name: CallName | None, taking: _Taking) -> str | None:
@@ -358,7 +358,7 @@ class _Guard:
 
         Raises:
             MCPError: Forgotten or spent (-32602); or full (-32603).
-            Pending, Abandoned, Unusable: The store says so.
+            Pending, Unusable: The store says so.
         """
         try:
             return await self.reserve(claim, taking)
@@ -381,21 +381,21 @@ class _Guard:
         return text
 
     async def reserve(self, claim: Claim, taking: _Taking) -> str | None:
-        """Reserve a round. One whose process died is taken over where it may run again."""
+        """Reserve a round. One whose process died is taken over where it may run again.
+
+        Raises:
+            MCPError: -32603, it may not.
+        """
         try:
             return await self.store.reserve(claim)
         except Abandoned:
             taking.effects = await self.store.effects(claim)
-            if not self.may_run_again(taking.effects):
-                raise
+            effects = CallEffects()
+            effects.read(taking.effects)
+            is_known = self.tells_effects or bool(effects.now)
+            if self.attempts == 1 and not (is_known and effects.may_run_again):
+                raise in_doubt(effects.now) from None
             return await self.take_abandoned(claim)
-
-    def may_run_again(self, recorded: str | None) -> bool:
-        """Return whether a round that had these effects may run again."""
-        effects = CallEffects()
-        effects.read(recorded)
-        is_known = self.tells_effects or bool(effects.now)
-        return self.attempts > 1 or (is_known and effects.may_run_again)
 
     async def take_abandoned(self, claim: Claim) -> str | None:
         """Take a round whose process died, to run it again.
@@ -459,8 +459,6 @@ class _Guard:
                         raise refusal(Reason.STILL_AT_WORK) from None
                 except Unusable as error:
                     raise store_unusable(error, "and has not begun this one") from None
-                except Abandoned:
-                    raise in_doubt() from None
                 if not waits:
                     self.waiting[number] += 1
                 waits = True

@@ -27,6 +27,7 @@ import anyio.to_thread
 import psycopg
 
 from mrtr_options.sdk.single_use.reservations import Claim, Unusable
+from mrtr_options.sdk.single_use.seen import Seen
 from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Values
 
 T = TypeVar("T")
@@ -100,7 +101,7 @@ class PostgresStore(SqlStore):
         return self._db.transaction()
 
     @contextmanager
-    def _alone(self, claim: Claim) -> Generator[None]:
+    def _alone(self, claim: Claim, seen: Seen) -> Generator[None]:
         with self._transaction():
             name: Values = {"name": claim.call or claim.number}
             self._execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name)

@@ -1,4 +1,4 @@
-"""The errors of the guard, as clients see them. Knows MCP's errors, `handler` and `reasons`."""
+"""The errors of the guard, as clients see them. Knows MCP's errors and `reasons`."""
 
 from __future__ import annotations
 
@@ -44,5 +44,4 @@ def nothing_done(before: Sequence[str]) -> MCPError:
         Reason.NOTHING_DONE,
         f"This request failed before it did anything. Its call has done something before, or may"
         f" have: {known}.",
-        may_have_happened=True,
     )

@@ -78,9 +78,11 @@ class Stamp:
     mark: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Claim:
     """One delivery's claim to a round.
+
+    The delivery sets the effects as they begin, and what belongs to the outcome with the outcome.
 
     Attributes:
         number: The round's number; the call's name where this is its first round.
@@ -91,7 +93,8 @@ class Claim:
         owner: A fencing token: this delivery's, and no other one's.
         mark: The mark of the stamp with which the number was handed out.
         call: The name of the call that the round belongs to; None for a call without a name.
-        arguments: A digest of the call's arguments, for a named call.
+        arguments: A digest of the arguments that a named call begins with. Its later rounds have
+            the same, and bring none.
         made: When the client made the call key that names the call, by its clock.
         call_seconds: How long the outcome is found under the call's name, where the server named
             the call; a call key has a time of its own.
@@ -196,7 +199,10 @@ class Store(Protocol):
         ...
 
     async def suspend(self, claim: Claim) -> None:
-        """Leave a delivery's round without an outcome, to be taken over at once."""
+        """Leave a delivery's round without an outcome, to be taken over at once.
+
+        It is taken over with the claim's answers; with any where the claim has none.
+        """
         ...
 
     async def ask_afresh(self, claim: Claim, outcome: str) -> None:

@@ -1,16 +1,13 @@
 """The guard's data in a state: the number of a round, what it asked, and the handler's own state.
 
-Knows MCP's types, `questions` and `call_key`; of stores, what a stamp is.
+Knows MCP's types, `questions`, `effects` and `call_key`; of stores, what a stamp is.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import logging
 import math
 import secrets
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -20,21 +17,22 @@ from pydantic import BaseModel, Field
 
 from mrtr_options.sdk.call_key import CALL, CallName
 from mrtr_options.sdk.current_request import check_protected
-from mrtr_options.sdk.handler import Result, refusal
+from mrtr_options.sdk.effects import CallEffects, Standing
+from mrtr_options.sdk.handler import Result
 from mrtr_options.sdk.protection import ANSWER_BY
 from mrtr_options.sdk.questions import (
     MAX_STATE_BYTES,
     BadAnswer,
     check_form,
     invalid_state,
+    is_long,
+    length_in_token,
     validator_of,
 )
-from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.single_use.reservations import Stamp
+from mrtr_options.sdk.writing import digest
 
 _MAX_SCHEMA_BYTES = 2 * 1024
-
-_logger = logging.getLogger(__name__)
 
 
 class NamedCall(BaseModel):
@@ -63,7 +61,8 @@ class RoundState(BaseModel):
         asked: The questions of the round, by key: the schema of a form, unless it is long; None for
             what the handler alone can check.
         state: The handler's own.
-        effects: The effects of the call up to now.
+        effects: The effects of the call up to now, but for the open ones.
+        left_open: Those that an earlier run began, and of which nobody knows yet.
         has_begun: Whether an earlier round of the call is recorded.
     """
 
@@ -74,6 +73,7 @@ class RoundState(BaseModel):
     asked: dict[str, dict[str, Any] | None]
     state: str | None
     effects: list[str] = Field(default_factory=list[str])
+    left_open: dict[str, Standing] = Field(default_factory=dict[str, Standing])
     has_begun: bool = False
 
     @staticmethod
@@ -88,6 +88,12 @@ class RoundState(BaseModel):
     def is_first(self) -> bool:
         """Return whether this is the first round of a named call, which has no state."""
         return not self.asked and self.state is None
+
+    def effects_so_far(self, *, may_repeat: bool) -> CallEffects:
+        """Return the effects of the call before this round."""
+        return CallEffects(
+            self.effects, self.left_open, is_named=self.call is not None, may_repeat=may_repeat
+        )
 
 
 # --- states and answers --------------------------------------------------------------------------
@@ -121,9 +127,11 @@ def check_answers(state: RoundState, responses: types.InputResponses) -> types.I
             raise BadAnswer(key, "it is not of the type ElicitResult")
         if answer.action == "accept":
             check_form(key, _validator(json.dumps(schema)), answer)
-        # A handler may keep all answers in its state.
-        if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
-            raise BadAnswer(key, "it is too long")
+        if is_long(answer):
+            # A handler may keep all answers in its state.
+            kept = (state.state or "") + json.dumps(_plain(answers))
+            if length_in_token(kept) > MAX_STATE_BYTES:
+                raise BadAnswer(key, "it is too long")
     return answers
 
 
@@ -134,60 +142,49 @@ def _validator(schema: str) -> Any:
 
 def digest_of_answers(answers: types.InputResponses) -> str:
     """Return a digest of the answers of a delivery."""
-    return hashlib.sha256(json.dumps(_plain(answers), sort_keys=True).encode()).hexdigest()
+    return digest(json.dumps(_plain(answers), sort_keys=True))
 
 
 def put_in_new_round(
     result: Result,
     stamp: Stamp,
     call: NamedCall | None = None,
-    effects: Sequence[str] = (),
+    effects: CallEffects | None = None,
     *,
     has_begun: bool = False,
 ) -> Result:
-    """Return a result with a new round's number in its state, if it asks.
-
-    Raises:
-        MCPError: -32603, the handler's state is too long to travel.
-    """
+    """Return a result with a new round's number in its state, if it asks."""
     if not isinstance(result, types.InputRequiredResult):
         return result
     check_protected()
-    if _length(json.dumps(result.request_state)) > MAX_STATE_BYTES:
-        _logger.error(
-            "a call was ended: the handler's state is longer than %s bytes", MAX_STATE_BYTES
-        )
-        known = "The state of this call is too long to travel, so the call ends here."
-        raise refusal(Reason.TOO_LONG, known, code=types.INTERNAL_ERROR)
-    if call is not None:
-        result = result.model_copy(update={"meta": {**(result.meta or {}), CALL: call.told}})
-    number = secrets.token_urlsafe(16)
+    effects = effects or CallEffects()
+    left_open = {key: effects.now[key] for key in effects.left_open}
     state = RoundState(
-        number=number,
+        number=secrets.token_urlsafe(16),
         begins=stamp.at,
         mark=stamp.mark,
         call=call,
-        asked={},
-        state=None,
-        effects=[*effects],
+        asked=_asked(result),
+        state=result.request_state,
+        effects=[name for name in effects.names if name not in left_open],
+        left_open=left_open,
         has_begun=has_begun,
     )
-    return put_in_round(result, state)
+    meta = result.meta if call is None else {**(result.meta or {}), CALL: call.told}
+    return result.model_copy(update={"meta": meta, "request_state": _write(state)})
 
 
 def asked_afresh(question: types.InputRequiredResult, stamp: Stamp) -> types.InputRequiredResult:
     """Return a question as it is asked again in the same round, to be answered in time."""
     state = RoundState.model_validate_json(question.request_state or "")
     state = state.model_copy(update={"begins": stamp.at, "mark": stamp.mark})
-    text = state.model_dump_json(exclude_defaults=True)
-    return question.model_copy(update={"request_state": text})
+    return question.model_copy(update={"request_state": _write(state)})
 
 
 def put_in_round(result: types.InputRequiredResult, state: RoundState) -> types.InputRequiredResult:
     """Return a result that asks, with what it asks in the state of a round."""
-    asked = {key: _schema(request) for key, request in (result.input_requests or {}).items()}
-    state = state.model_copy(update={"asked": asked, "state": result.request_state})
-    return result.model_copy(update={"request_state": state.model_dump_json(exclude_defaults=True)})
+    state = state.model_copy(update={"asked": _asked(result), "state": result.request_state})
+    return result.model_copy(update={"request_state": _write(state)})
 
 
 def with_deadline(result: Result, keep_seconds: float) -> Result:
@@ -197,16 +194,24 @@ def with_deadline(result: Result, keep_seconds: float) -> Result:
     """
     if not isinstance(result, types.InputRequiredResult) or keep_seconds == math.inf:
         return result
-    begins = load(result.request_state or "").begins
+    begins = json.loads(result.request_state or "")["begins"]
     until = datetime.fromtimestamp(int(begins + keep_seconds), UTC)
     meta = {ANSWER_BY: until.isoformat().replace("+00:00", "Z"), **(result.meta or {})}
     return result.model_copy(update={"meta": meta})
 
 
+def _write(state: RoundState) -> str:
+    return state.model_dump_json(exclude_defaults=True)
+
+
+def _asked(result: types.InputRequiredResult) -> dict[str, dict[str, Any] | None]:
+    return {key: _schema(request) for key, request in (result.input_requests or {}).items()}
+
+
 def _schema(request: types.InputRequest) -> dict[str, Any] | None:
     match request:
         case types.ElicitRequest(params=types.ElicitRequestFormParams(requested_schema=schema)):
-            return schema if _length(json.dumps(schema)) <= _MAX_SCHEMA_BYTES else None
+            return schema if len(json.dumps(schema)) <= _MAX_SCHEMA_BYTES else None
         case _:
             return None
 
@@ -216,7 +221,3 @@ def _plain(answers: types.InputResponses) -> dict[str, Any]:
         key: answer.model_dump(by_alias=True, mode="json", exclude_none=True)
         for key, answer in answers.items()
     }
-
-
-def _length(text: str) -> int:
-    return len(text.encode())

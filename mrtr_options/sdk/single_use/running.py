@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
@@ -17,11 +17,11 @@ from mcp import MCPError
 from mcp.server.session import ServerSession
 
 from mrtr_options.sdk.effects import CallEffects, Unknown, in_doubt, keeping_effects
-from mrtr_options.sdk.handler import Result
-from mrtr_options.sdk.questions import NotBegun, question_of_bad_answer
+from mrtr_options.sdk.handler import NotBegun, Result, failure_of
+from mrtr_options.sdk.questions import question_of_bad_answer
 from mrtr_options.sdk.single_use.outcomes import write_error, write_response
 from mrtr_options.sdk.single_use.refusals import nothing_done, store_unusable
-from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store, Unusable
+from mrtr_options.sdk.single_use.reservations import Claim, Store, Unusable
 from mrtr_options.sdk.single_use.round_state import (
     RoundState,
     digest_of_answers,
@@ -36,12 +36,6 @@ PROGRESS_SECONDS = 2.0
 """The time that a client has to take a notification of progress."""
 GIVE_BACK_SECONDS = 5.0
 """The time limit for giving back a round that was reserved too late to begin."""
-
-ENDS = (SystemExit, KeyboardInterrupt)
-"""The exceptions with which a handler ends its process.
-
-The client may still send the round again, to another process.
-"""
 
 _logger = logging.getLogger(__name__)
 
@@ -83,16 +77,14 @@ class TakenRound:
             await self._release()
             return put_in_round(result, self.state)
         ending = self.effects.ending
-        if isinstance(ending, Unknown):
+        if isinstance(ending, Unknown) or (ending is not None and self.effects.left_open):
             await self._suspend()
             return result
         frees = ending is not None and not self.effects.keeps_name()
-        claim = replace(self._claim, frees=frees)
+        asked_at = None
         if isinstance(result, types.InputRequiredResult):
-            stamp = await self._stamp()
-            result = await self._put_in_next_round(result, stamp)
-            claim = replace(claim, asked_at=stamp.at)
-        await self._record_response(result, claim)
+            result, asked_at = await self._put_in_next_round(result)
+        await self._record_response(result, frees, asked_at)
         return result
 
     async def _give_back_unbegun(self) -> None:
@@ -101,8 +93,7 @@ class TakenRound:
         Raises:
             MCPError: -32603, this delivery has not begun it.
         """
-        deadline = anyio.current_time() + GIVE_BACK_SECONDS
-        await self._insist(partial(self.store.release, self.claim), deadline)
+        await self._release(anyio.current_time() + GIVE_BACK_SECONDS)
         raise store_unusable("it was locked for too long", "and took this one too late to begin it")
 
     async def _handle(self, handle: Handle) -> Result | None:
@@ -123,10 +114,8 @@ class TakenRound:
             else:
                 await self._record(write_error(error))
             raise
-        except ENDS:
-            await self._end_unknown()
-            raise
-        except Exception as error:
+        except BaseException as raised:
+            error = failure_of(raised)
             _logger.warning("a round failed", exc_info=error)
             raise await self._end_unknown() from error
         return result
@@ -168,57 +157,51 @@ class TakenRound:
         """Return whether a result asks this round's own questions again, since no answer came."""
         return (
             isinstance(result, types.InputRequiredResult)
-            and self.claim.answers == digest_of_answers({})
             and not self.state.is_first
+            and self.claim.answers == digest_of_answers({})
             and set(result.input_requests or {}) == set(self.state.asked)
         )
 
-    async def _stamp(self) -> Stamp:
-        """Return when the next round begins."""
+    async def _put_in_next_round(self, result: types.InputRequiredResult) -> tuple[Result, float]:
+        """Return a question with the number of its round, and when that was handed out."""
         try:
-            return await self._insist(self.store.stamp, self.until)
+            stamp = await self._insist(self.store.stamp, self.until)
+            asked = put_in_new_round(result, stamp, self.state.call, self.effects, has_begun=True)
         except MCPError as error:
             await self._record(write_error(error))
             raise
-
-    async def _put_in_next_round(self, result: types.InputRequiredResult, stamp: Stamp) -> Result:
-        try:
-            return put_in_new_round(
-                result, stamp, self.state.call, self.effects.names, has_begun=True
-            )
-        except MCPError as error:
-            await self._record(write_error(error))
-            raise
+        return asked, stamp.at
 
     # --- the record ---
 
-    async def _record_response(self, response: types.Result, claim: Claim) -> None:
+    async def _record_response(
+        self, response: types.Result, frees: bool, asked_at: float | None
+    ) -> None:
         try:
             text = write_response(response)
         except ValueError as error:
             unknown = in_doubt(self.effects.now)
             await self._record(write_error(unknown))
             raise unknown from error
-        await self._record(text, claim)
+        await self._record(text, frees, asked_at)
 
-    async def _record(self, outcome: str, claim: Claim | None = None) -> None:
-        """Record the outcome of the round.
-
-        Args:
-            outcome: The outcome.
-            claim: The round's claim, where it says more of the outcome.
+    async def _record(
+        self, outcome: str, frees: bool = False, asked_at: float | None = None
+    ) -> None:
+        """Record the outcome of the round; see `Claim`.
 
         Raises:
             MCPError: -32603, its lease ended, and the outcome of another run of it is recorded.
         """
-        record = partial(self.store.record, claim or self._claim, outcome)
-        if not await self._insist(record, self.until):
+        self._write_effects()
+        self.claim.frees = frees
+        self.claim.asked_at = asked_at
+        if not await self._insist(partial(self.store.record, self.claim, outcome), self.until):
             raise in_doubt(may_run_again=self.attempts > 1)
 
-    @property
-    def _claim(self) -> Claim:
-        """The round's claim, with the effects of its call."""
-        return replace(self.claim, effects=self.effects.write())
+    def _write_effects(self) -> None:
+        """Write the effects of the call into the round's claim."""
+        self.claim.effects = self.effects.write()
 
     async def _begin_effect(self, effects: CallEffects) -> None:
         """Record that an effect begins.
@@ -226,15 +209,23 @@ class TakenRound:
         Raises:
             MCPError: -32603, this delivery does not run the round any more.
         """
-        if not await self._insist(partial(self.store.begin_effect, self._claim), self.until):
+        self._write_effects()
+        if not await self._insist(partial(self.store.begin_effect, self.claim), self.until):
             raise in_doubt(effects.now)
 
     async def _suspend(self) -> None:
         """Leave the round to the next delivery, which runs it again."""
-        await self._insist(partial(self.store.suspend, self._claim), self.until)
+        self._write_effects()
+        await self._insist(partial(self.store.suspend, self.claim), self.until)
 
-    async def _release(self) -> None:
-        await self._insist(partial(self.store.release, self.claim), self.until)
+    async def _release(self, deadline: float | None = None) -> None:
+        """Give the round back. If it has begun an effect, the next delivery takes that over."""
+        give_back = self.store.release
+        if self.effects.now:
+            self._write_effects()
+            self.claim.answers = ""
+            give_back = self.store.suspend
+        await self._insist(partial(give_back, self.claim), deadline or self.until)
 
     async def _insist(self, use: Callable[[], Awaitable[T]], deadline: float) -> T:
         """Use the store as soon as it can be used.

@@ -36,7 +36,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
@@ -131,19 +131,21 @@ _ROOM = f"""(
     coalesce({_LAST_OF_CALLER} - {_FIRST_OF_CALLER} + 1, 0) < :each
     OR (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each
 )"""
-# Beside a clock, the epoch and the horizon are looked at here: PostgreSQL's may move in between.
+# Age and name are decided here: time has passed since the look, and others may have been here.
 _TAKE = f"""
 INSERT INTO guard_rounds (
     number, answers, owner, begins, ends, caller, nth, call, arguments, made, effects, label,
     keeps, lasts
 )
 SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller,
-    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made, :effects,
-    coalesce(:label, (SELECT label FROM guard_rounds WHERE {_LATEST})),
-    :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
-    (SELECT epoch FROM guard_horizon) + :epochs
-WHERE :good_from_epoch >= (SELECT epoch FROM guard_horizon)
-    AND :good_until >= (SELECT until FROM guard_horizon) AND {_ROOM}
+    coalesce({_LAST_OF_CALLER}, 0) + 1, :call,
+    coalesce(nullif(:arguments, ''), (SELECT arguments FROM guard_rounds WHERE {_LATEST}), ''),
+    :made, :effects, coalesce(:label, (SELECT label FROM guard_rounds WHERE {_LATEST})),
+    :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END, epoch + :epochs
+FROM guard_horizon
+WHERE store = :store AND epoch <= :last_epoch AND until <= :horizon
+    AND {{now}} BETWEEN :good_from AND :good_until
+    AND NOT EXISTS (SELECT 1 FROM guard_rounds WHERE call = :begins_call) AND {_ROOM}
 ON CONFLICT (number) DO NOTHING
 """
 _SHORTEN = """
@@ -174,7 +176,7 @@ UPDATE guard_rounds SET effects = :effects
 WHERE number = :number AND owner = :owner AND outcome IS NULL
 """
 _SUSPEND = """
-UPDATE guard_rounds SET effects = :effects, ends = {now}
+UPDATE guard_rounds SET effects = :effects, answers = :answers, ends = {now}
 WHERE number = :number AND owner = :owner AND outcome IS NULL
 """
 _ASK_AFRESH = f"""
@@ -241,6 +243,7 @@ class SqlStore:
             "epoch_seconds": keep_seconds / EPOCHS_IN_KEEP,
             "epochs_of_round": EPOCHS,
             "portion": PORTION,
+            "in_doubt": IN_DOUBT,
             **self._most,
         }
         self._last_seen: _Sight | None = None
@@ -274,8 +277,8 @@ class SqlStore:
         """Return a block whose statements commit together."""
         raise NotImplementedError
 
-    def _alone(self, claim: Claim) -> AbstractContextManager[object]:
-        """Return a transaction in which nobody else takes a round of this claim's call."""
+    def _alone(self, claim: Claim, seen: Seen) -> AbstractContextManager[object]:
+        """Return a block in which nobody else takes a round of this claim's call."""
         raise NotImplementedError
 
     async def _use(self, use: Callable[[], T]) -> T:
@@ -311,12 +314,8 @@ class SqlStore:
     async def stamp(self) -> Stamp:
         sight = self._last_seen
         if sight is None or time.monotonic() - sight.at > self._keep / EPOCHS_IN_KEEP:
-            sight = await self._use(self._look)
+            sight = await self._use(lambda: self._saw(*self._row(_EPOCH, {})))
         return Stamp(self._now(sight), sight.mark)
-
-    def _look(self) -> _Sight:
-        now, store, epoch = self._row(_EPOCH, {})
-        return self._saw(now, store, epoch)
 
     def _saw(self, now: float, store: str, epoch: int) -> _Sight:
         """Store the latest sight of the clock and the epoch, with which states are stamped."""
@@ -324,47 +323,57 @@ class SqlStore:
         return self._last_seen
 
     async def reserve(self, claim: Claim) -> str | None:
-        values = {**self._values, **vars(claim), **self._keeps(claim)}
+        values = {**self._values, **vars(claim)}
         if claim.has_begun:
             values |= {each: self._most[each] * ROOM_OF_BEGUN for each in self._most}
         return await self._use(lambda: self._reserve(claim, values))
 
-    def _keeps(self, claim: Claim) -> Values:
+    def _keeps(self, claim: Claim, seen: Seen) -> Values:
         """Return for how long a claim's round is remembered, and until when it may be taken."""
         epoch = claim.mark.rpartition(".")[2]
-        is_state = not claim.is_first
         keeps = claim.call_seconds
         if claim.made is not None:
             keeps = claim.made + self._keep * EPOCHS / EPOCHS_IN_KEEP
+        since, until = self._good_from_until(claim)
         return {
             "keeps": keeps,
             "keeps_from_now": int(claim.made is None and claim.call is not None),
             "epochs": self._epochs(claim),
-            "good_from_epoch": int(epoch) + EPOCHS if is_state and _is_count(epoch) else _ALWAYS,
-            "good_until": claim.made if claim.made is not None and claim.is_first else _ALWAYS,
+            "last_epoch": int(epoch) + EPOCHS if _is_count(epoch) else _ALWAYS,
+            "horizon": claim.made if claim.made is not None and claim.is_first else _ALWAYS,
+            "good_from": since,
+            "good_until": until,
+            "store": seen.store,
+            "begins_call": claim.call if claim.is_first and seen.seq is None else "",
         }
+
+    def _good_from_until(self, claim: Claim) -> tuple[float, float]:
+        """Return between which times a claim's round may be taken, by its age."""
+        at = claim.made if claim.is_first else claim.begins
+        return (-_ALWAYS, _ALWAYS) if at is None else (at - self._keep, at + self._keep)
 
     def _epochs(self, claim: Claim) -> int:
         """Return the number of epochs for which a round is remembered."""
         return EPOCHS + int(claim.call_seconds / self._keep * EPOCHS_IN_KEEP)
 
     def _reserve(self, claim: Claim, values: Values) -> str | None:
-        seen = self._look_at(claim, values)
-        if not self._may_take(claim, seen):
-            return seen.recorded(claim)
-        self._forget(seen)
+        is_full = False
         while True:
-            # Time has passed, and others may have been here: what counts is seen alone.
-            with self._alone(claim):
-                seen = self._look_at(claim, values)
-                if not self._may_take(claim, seen):
-                    return seen.recorded(claim)
-                if seen.seq is not None:
+            seen = self._look_at(claim, values)
+            if not self._may_take(claim, seen):
+                return seen.recorded(claim)
+            if is_full:
+                raise Full
+            self._forget(seen)
+            with self._alone(claim, seen):
+                if seen.seq is not None:  # time has passed: is the name free still?
+                    seen = self._look_at(claim, values)
+                    if not self._may_take(claim, seen):
+                        return seen.recorded(claim)
                     self._execute(_SET_ASIDE, {**values, "seq": seen.seq})
-                if self._execute(_TAKE, values).rowcount:
+                if self._execute(_TAKE, values | self._keeps(claim, seen)).rowcount:
                     return None
-                if not self._row(f"SELECT {_ROOM}", values)[0]:
-                    raise Full
+                is_full = not self._row(f"SELECT {_ROOM}", values)[0]
 
     def _look_at(self, claim: Claim, values: Values) -> Seen:
         """Look at a round, or for a first round at its call's latest one."""
@@ -385,17 +394,14 @@ class SqlStore:
         return seen.is_free(claim)
 
     def _is_forgotten(self, claim: Claim, seen: Seen) -> bool:
-        earliest = seen.now - self._keep
-        latest = seen.now + self._keep
-        if claim.is_first:
-            return claim.made is not None and not (
-                max(seen.until, earliest) <= claim.made <= latest
-            )
-        store, _, epoch = claim.mark.rpartition(".")
-        if store != seen.store or not _is_count(epoch):
+        since, until = self._good_from_until(claim)
+        if not since <= seen.now <= until:
             return True
-        is_remembered = seen.epoch - EPOCHS <= int(epoch) <= seen.epoch
-        return not is_remembered or not earliest <= claim.begins <= latest
+        if claim.is_first:
+            return claim.made is not None and claim.made < seen.until
+        store, _, epoch = claim.mark.rpartition(".")
+        is_known = store == seen.store and _is_count(epoch)
+        return not (is_known and seen.epoch - EPOCHS <= int(epoch) <= seen.epoch)
 
     def _forget(self, seen: Seen) -> None:
         """End the epoch if it is over, and forget a portion of what is old."""
@@ -439,8 +445,7 @@ class SqlStore:
 
     async def doubtful(self) -> list[Doubtful]:
         """Return the calls of which nobody knows whether their effects happened."""
-        said: Values = {"in_doubt": IN_DOUBT}
-        rows = await self._use(lambda: self._execute(_LIST_DOUBTFUL, said).fetchall())
+        rows = await self._use(lambda: self._execute(_LIST_DOUBTFUL, self._values).fetchall())
         return [Doubtful(*row) for row in rows]
 
     async def settle(self, number: str, outcome: str, *, is_done: bool) -> bool:
@@ -449,25 +454,20 @@ class SqlStore:
         Returns:
             Whether it was in doubt.
         """
-        frees = int(not is_done)
-        values: Values = {
-            "number": number,
-            "outcome": outcome,
-            "frees": frees,
-            "in_doubt": IN_DOUBT,
-        }
+        said: Values = {"number": number, "outcome": outcome, "frees": int(not is_done)}
+        values = self._values | said
         return await self._use(lambda: self._execute(_SETTLE, values).rowcount == 1)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
-        is_recorded = await self._changed(_RECORD, claim, outcome)
-        if is_recorded and claim.made is None and claim.call is not None and not claim.is_first:
-            await self._changed(_LEAVE_LATEST, claim)
-        return is_recorded
+        is_later = claim.made is None and claim.call is not None and not claim.is_first
+        return await self._changed(_RECORD, claim, outcome, _LEAVE_LATEST if is_later else None)
 
     async def release(self, claim: Claim) -> None:
         await self._changed(_RELEASE, claim)
 
-    async def _changed(self, statement: str, claim: Claim, outcome: str | None = None) -> bool:
+    async def _changed(
+        self, statement: str, claim: Claim, outcome: str | None = None, then: str | None = None
+    ) -> bool:
         values: Values = {
             **vars(claim),
             "frees": int(claim.frees),
@@ -476,7 +476,15 @@ class SqlStore:
             "epochs": self._epochs(claim),
             "epochs_of_round": EPOCHS,
         }
-        return await self._use(lambda: self._execute(statement, values).rowcount == 1)
+        return await self._use(lambda: self._change(statement, values, then))
+
+    def _change(self, statement: str, values: Values, then: str | None) -> bool:
+        """Change a round; where it is this delivery's, run the other statement, too."""
+        with nullcontext() if then is None else self._transaction():
+            is_changed = self._execute(statement, values).rowcount == 1
+            if is_changed and then is not None:
+                self._execute(then, values)
+        return is_changed
 
     def _row(self, statement: str, values: Values) -> tuple[Any, ...]:
         row = self._execute(statement, values).fetchone()

@@ -16,16 +16,16 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
-import anyio.lowlevel
 import anyio.to_thread
 
 from mrtr_options.files import replaced
 from mrtr_options.sdk.single_use.reservations import Claim, Unusable
+from mrtr_options.sdk.single_use.seen import Seen
 from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Values
 
 T = TypeVar("T")
@@ -131,16 +131,15 @@ class SqliteStore(SqlStore):
             self._db.execute("BEGIN IMMEDIATE")
             yield
 
-    def _alone(self, claim: Claim) -> AbstractContextManager[object]:
-        return self._transaction()  # one process at a time has it
+    def _alone(self, claim: Claim, seen: Seen) -> AbstractContextManager[object]:
+        # One process at a time has a transaction, and one statement is a transaction by itself.
+        return nullcontext() if seen.seq is None else self._transaction()
 
     async def _use(self, use: Callable[[], T]) -> T:
-        await anyio.lowlevel.checkpoint_if_cancelled()
         give_up = time.monotonic() + PATIENCE_SECONDS
         if self._lock.acquire(blocking=False):
             try:
-                with self._telling():
-                    return self._used(use)
+                return self._used(use)
             except _Busy:
                 pass
             finally:
@@ -152,17 +151,16 @@ class SqliteStore(SqlStore):
 
         Raises:
             _Busy: Another process has locked it. What was not done is not done.
-            Unusable: It was deleted or replaced.
+            Unusable: It was deleted or replaced, or SQLite cannot use it.
         """
-        # A deleted file can still be written to, and other processes see nothing of it.
-        if why := replaced(self.path, self._file):
-            raise Unusable(why)
         try:
+            # A deleted file can still be written to, and other processes see nothing of it.
+            if why := replaced(self.path, self._file):
+                raise Unusable(why)
             return use()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                raise _Busy from error
-            raise
+        except (sqlite3.Error, OSError) as error:
+            is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            raise (_Busy if is_busy else Unusable)(self._why(error)) from error
 
     def _use_patiently(self, use: Callable[[], T], give_up: float) -> T:
         """Use the file when those before this round have, and other processes let go of it."""
@@ -173,8 +171,6 @@ class SqliteStore(SqlStore):
             self._wait_for_locks(patience)
             try:
                 return self._used(use)
-            except _Busy as error:
-                raise Unusable(self._why(error.__cause__ or error)) from error
             finally:
                 self._wait_for_locks(0)
 
@@ -184,8 +180,10 @@ class SqliteStore(SqlStore):
     async def _in_thread(self, use: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(use, limiter=self._thread)
 
-    async def _changed(self, statement: str, claim: Claim, outcome: str | None = None) -> bool:
-        changed = await super()._changed(statement, claim, outcome)
+    async def _changed(
+        self, statement: str, claim: Claim, outcome: str | None = None, then: str | None = None
+    ) -> bool:
+        changed = await super()._changed(statement, claim, outcome, then)
         self._writes += 1
         if self._writes >= WRITES_BETWEEN_CHECKPOINTS and not self._is_in_memory:
             self._writes = 0
@@ -209,8 +207,8 @@ class SqliteStore(SqlStore):
         return f"cannot use {self.path} as a store of rounds ({error}); name a writable SQLite file"
 
 
-class _Busy(Exception):
-    """The failure to use a file that another process has locked."""
+class _Busy(Unusable):
+    """A file that another process has locked."""
 
 
 def _keep_from_others(path: Path | str) -> None:

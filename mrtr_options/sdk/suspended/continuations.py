@@ -41,19 +41,24 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.capabilities import kinds
 from mrtr_options.sdk.current_request import caller_of, check_protected
 from mrtr_options.sdk.handler import (
     CallParams,
+    Context,
+    DeskT,
+    HandlerOf,
+    NotBegun,
+    ResultT,
     check_handler,
     check_result,
     mark_need,
@@ -63,16 +68,14 @@ from mrtr_options.sdk.handler import (
 from mrtr_options.sdk.questions import (
     Cancelled,
     Declined,
-    NotBegun,
     answered_differently,
     read_answer,
     request_for,
 )
 from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
-from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
+from mrtr_options.sdk.suspended.frame import Asked, Frame, LinearContext
 
-ResultT = TypeVar("ResultT", bound=types.Result)
 ErrorT = TypeVar("ErrorT", bound=BaseException)
 
 logger = logging.getLogger("mrtr_options.suspended")
@@ -80,7 +83,7 @@ logger = logging.getLogger("mrtr_options.suspended")
 CLEANUP_SECONDS = 5.0
 """The time that the author's `finally` blocks get in `aclose` before they are cancelled."""
 
-Handler = Callable[[LinearContext[DeskT], CallParams], Awaitable[types.Result]]
+Handler = Callable[[LinearContext[Any], CallParams], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
@@ -93,13 +96,14 @@ def _full(held: str) -> MCPError:
     return refusal(Reason.TOO_MANY_CONTINUATIONS, known, kind=NotBegun)
 
 
+@dataclass(kw_only=True, eq=False)
 class ContinuationStore:
     """A store of the frames of unanswered calls.
 
     It is an async context manager, open while the server serves. A store that several servers have
     entered closes with the last of them.
 
-    Args:
+    Attributes:
         max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
         max_parked_per_caller: How many of them one authenticated caller may have. Callers that are
             not authenticated cannot be told apart, so for them only the bounds for all hold.
@@ -116,26 +120,18 @@ class ContinuationStore:
         ValueError: A number is not over 0.
     """
 
-    def __init__(
-        self,
-        *,
-        max_parked: int = 100_000,
-        max_parked_per_caller: int = 1_000,
-        max_bytes: int = 256 * 2**20,
-        max_bytes_per_caller: int = 8 * 2**20,
-        idle_seconds: float = 600.0,
-        keep_seconds: float = 120.0,
-        max_finished: int = 10_000,
-    ) -> None:
-        check_numbers("ContinuationStore", max_parked, max_parked_per_caller, max_bytes)
-        check_numbers("ContinuationStore", max_bytes_per_caller, idle_seconds, keep_seconds)
-        self._max_parked = max_parked
-        self._max_parked_per_caller = max_parked_per_caller
-        self._max_bytes = max_bytes
-        self._max_bytes_per_caller = max_bytes_per_caller
-        self._idle_seconds = idle_seconds
-        self._keep_seconds = keep_seconds
-        self._max_finished = max_finished
+    max_parked: int = 100_000
+    max_parked_per_caller: int = 1_000
+    max_bytes: int = 256 * 2**20
+    max_bytes_per_caller: int = 8 * 2**20
+    idle_seconds: float = 600.0
+    keep_seconds: float = 120.0
+    max_finished: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_numbers("ContinuationStore", self.max_parked, self.max_parked_per_caller)
+        check_numbers("ContinuationStore", self.max_bytes, self.max_bytes_per_caller)
+        check_numbers("ContinuationStore", self.idle_seconds, self.keep_seconds)
         # Both in the order of `expires`: every change of a frame's time moves it to the end. A
         # plain dict would find its first entry ever more slowly as entries leave from the front.
         self._live: OrderedDict[str, Frame] = OrderedDict()
@@ -186,9 +182,7 @@ class ContinuationStore:
 
     def linear(
         self, handler: Callable[[LinearContext[DeskT], CallParams], Awaitable[ResultT]]
-    ) -> Callable[
-        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
-    ]:
+    ) -> HandlerOf[Params, ResultT]:
         """Turn a handler that awaits its answers into one that returns its questions.
 
         It may be a tool's handler or a prompt's.
@@ -197,9 +191,7 @@ class ContinuationStore:
         """
         check_handler(handler, "store.linear", (LinearContext, CallParams))
 
-        async def suspended(
-            ctx: ServerRequestContext[DeskT, Any], params: Params
-        ) -> ResultT | types.InputRequiredResult:
+        async def suspended(ctx: Context, params: Params) -> ResultT | types.InputRequiredResult:
             check_protected()
             if params.request_state is None:
                 result = await self._begin(handler, ctx, params)
@@ -207,26 +199,24 @@ class ContinuationStore:
                 result = await self._resume(ctx, params)
             return cast("ResultT | types.InputRequiredResult", result)
 
-        return mark_times(mark_need(suspended, self), idle_seconds=self._idle_seconds)
+        return mark_times(mark_need(suspended, self), idle_seconds=self.idle_seconds)
 
-    async def _begin(
-        self, handler: Handler[DeskT], ctx: ServerRequestContext[DeskT, Any], params: Params
-    ) -> types.Result:
+    async def _begin(self, handler: Handler, ctx: Context, params: Params) -> types.Result:
         if not self._entered:  # nothing would end the call
             raise refusal(Reason.STORE_NOT_ENTERED, kind=NotBegun)
         frame = self._admitted(ctx, params)
-        call = CallParams(params.name, None if params.arguments is None else {**params.arguments})
-        context = LinearContext(ctx.lifespan_context, frame)
+        call = CallParams.of(params)
+        context = LinearContext[Any](ctx.lifespan_context, frame)
         frame.task = spawn(lambda: self._run(handler, context, call, frame), self._context)
         try:
             return await self._output(frame, 0)
         except anyio.get_cancelled_exc_class():
-            if not frame.finished:
+            if frame.end is None:
                 frame.abandon()
             raise
 
     async def _run(
-        self, handler: Handler[DeskT], context: LinearContext[DeskT], call: CallParams, frame: Frame
+        self, handler: Handler, context: LinearContext[Any], call: CallParams, frame: Frame
     ) -> None:
         try:
             output = check_result(await handler(context, call))
@@ -246,16 +236,16 @@ class ContinuationStore:
         else:
             self._finish(frame, output, size)
 
-    def _admitted(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Frame:
+    def _admitted(self, ctx: Context, params: Params) -> Frame:
         """Return a new frame, held.
 
         Raises:
             MCPError: -32603, the store or the caller's share of it is full.
         """
-        if len(self._live) >= self._max_parked:
-            raise _full(f"{self._max_parked} unanswered calls")
+        if len(self._live) >= self.max_parked:
+            raise _full(f"{self.max_parked} unanswered calls")
         owner = caller_of(ctx)
-        if owner is not None and self._calls[owner] >= self._max_parked_per_caller:
+        if owner is not None and self._calls[owner] >= self.max_parked_per_caller:
             raise _full(f"{self._calls[owner]} unanswered calls of yours")
         frame = Frame(secrets.token_urlsafe(16), kinds(ctx), owner)
         self._hold(frame, len(json.dumps(params.arguments)))
@@ -269,10 +259,10 @@ class ContinuationStore:
         Raises:
             MCPError: -32603, they do not fit.
         """
-        if self._live_bytes + size > self._max_bytes:
+        if self._live_bytes + size > self.max_bytes:
             raise _full(f"{self._live_bytes} bytes of unanswered calls")
         owner = frame.owner
-        if owner is not None and self._bytes[owner] + size > self._max_bytes_per_caller:
+        if owner is not None and self._bytes[owner] + size > self.max_bytes_per_caller:
             raise _full(f"{self._bytes[owner]} bytes of unanswered calls of yours")
         self._add(frame, size)
 
@@ -293,15 +283,14 @@ class ContinuationStore:
         frame.task = None
         if frame.parked is not None:  # a task that the handler left behind
             frame.parked.wake(None)
-        frame.put(output)
+        frame.end = output
+        frame.wake_waiters()
         if not frame.abandoned:
             frame.bytes = size
-            frame.expires = anyio.current_time() + self._keep_seconds
+            frame.expires = anyio.current_time() + self.keep_seconds
             self._finished[frame.name] = frame
             self._finished_bytes += frame.bytes
-            while (
-                len(self._finished) > self._max_finished or self._finished_bytes > self._max_bytes
-            ):
+            while len(self._finished) > self.max_finished or self._finished_bytes > self.max_bytes:
                 self._forget()
         if not self._live:
             self._emptied.set()
@@ -311,23 +300,21 @@ class ContinuationStore:
         _, frame = self._finished.popitem(last=False)
         self._finished_bytes -= frame.bytes
 
-    async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
+    async def _resume(self, ctx: Context, params: Params) -> types.Result:
         name, _, number = (params.request_state or "").rpartition(".")
         frame = self._live.get(name) or self._finished.get(name)
         try:
             asked = int(number)
         except ValueError:  # also a number of too many digits
             raise _unknown_call() from None
-        if frame is None or frame.abandoned or not 0 <= asked < len(frame.outputs):
+        if frame is None or frame.abandoned or not 0 <= asked < len(frame.asked):
             raise _unknown_call()
-        questions = frame.outputs[asked]
-        if isinstance(questions, types.Result | BaseException):
-            raise _unknown_call()
+        questions = frame.asked[asked]
         given = params.input_responses or {}
         responses = {each.key: given[each.key] for each in questions if each.key in given}
         said = {key: _as_json(response) for key, response in responses.items()}
         digests = {key: hashlib.sha256(text).digest() for key, text in said.items()}
-        is_open = asked == len(frame.outputs) - 1 and frame.parked is not None
+        is_open = not frame.has_output(asked + 1) and frame.parked is not None
         earlier = (frame.answers or {}).get(asked)
         if is_open and earlier is None:
             if not responses:
@@ -349,11 +336,11 @@ class ContinuationStore:
     async def _output(self, frame: Frame, number: int) -> types.Result:
         """Wait for the handler's next output, and keep the frame from idling out meanwhile."""
         self._touch(frame)
-        if len(frame.outputs) <= number:
+        if not frame.has_output(number):
             # A handler that waits for nothing else has its output after this turn of the loop.
             # Being woken takes another turn.
             await anyio.lowlevel.checkpoint()
-        if len(frame.outputs) <= number:
+        if not frame.has_output(number):
             waiter = parking()
             frame.waiters = [*(frame.waiters or ()), waiter]
             try:
@@ -363,14 +350,14 @@ class ContinuationStore:
                 self._touch(frame)
         frame.tell_effects()
         result = _as_result(frame, number)
-        if number == frame.counted and not frame.finished:  # a question has been asked, and is kept
+        if number == frame.counted and frame.end is None:  # a question has been asked, and is kept
             frame.counted += 1
             self._add(frame, len(result.model_dump_json()))
         return result
 
     def _touch(self, frame: Frame) -> None:
         if frame.name in self._live:
-            frame.expires = anyio.current_time() + self._idle_seconds
+            frame.expires = anyio.current_time() + self.idle_seconds
             self._live.move_to_end(frame.name)
         if self._sweeper is None:
             self._sweeper = spawn(self._sweep, self._context)
@@ -388,8 +375,8 @@ class ContinuationStore:
             pause = head.expires - anyio.current_time()
             if pause > 0:
                 # A call that ends meanwhile may have less time than this one has left.
-                await anyio.sleep(min(pause, self._keep_seconds))
-            elif head.finished:
+                await anyio.sleep(min(pause, self.keep_seconds))
+            elif head.end is not None:
                 self._forget()
             else:
                 self._touch(head)
@@ -411,18 +398,18 @@ def _check(questions: Asked, responses: types.InputResponses) -> None:
 
 
 def _as_result(frame: Frame, number: int) -> types.Result:
-    output = frame.outputs[number]
-    if isinstance(output, types.Result):
-        return output
-    if isinstance(output, BaseException):
+    if number < len(frame.asked):
+        return types.InputRequiredResult(
+            input_requests={each.key: request_for(each) for each in frame.asked[number]},
+            request_state=f"{frame.name}.{number}",
+        )
+    end = frame.end
+    if isinstance(end, BaseException):
         # Each delivery raises an exception of its own. The stored one holds no traceback, and with
         # it no frame and no request.
-        frame.outputs[number] = _afresh(output)
-        raise output
-    return types.InputRequiredResult(
-        input_requests={question.key: request_for(question) for question in output},
-        request_state=f"{frame.name}.{number}",
-    )
+        frame.end = _afresh(end)
+        raise end
+    return cast("types.Result", end)
 
 
 def _afresh(error: ErrorT) -> ErrorT:

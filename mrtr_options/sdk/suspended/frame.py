@@ -5,8 +5,10 @@ Knows `detached`, `effects` and `questions`; nothing of the rounds that wake it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar, cast
+import builtins
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, cast
 
 import anyio
 import anyio.lowlevel
@@ -15,73 +17,51 @@ from pydantic import BaseModel
 
 from mrtr_options.sdk.capabilities import Kinds
 from mrtr_options.sdk.effects import CallEffects, Settled, Standing, effects_here, value_of
-from mrtr_options.sdk.handler import CallAbandoned
+from mrtr_options.sdk.handler import Action, CallAbandoned, DeskT, T
 from mrtr_options.sdk.questions import (
     AnswerT,
-    Inquiry,
-    Question,
+    AnyQuestion,
     assume_answer,
     kind_of,
     read_answer,
 )
 from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
 from mrtr_options.sdk.together import AsksTogether, assumed
-from mrtr_options.sdk.waiting import POLL_SECONDS, NotInTime, check_seconds, poll
+from mrtr_options.sdk.waiting import poll
 
-DeskT = TypeVar("DeskT")
-T = TypeVar("T")
-
-
-Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
-Output = Asked | types.Result | BaseException
-"""The questions that a handler asks at once, or its end."""
+Asked = tuple[AnyQuestion[BaseModel], ...]
+"""The questions that a handler asks at once."""
 
 
+@dataclass(slots=True, eq=False)
 class Frame:
     """One call: what it asked, a digest of what it was told, and where it waits.
 
     Its owner is the caller; None for everybody who is not authenticated. Its bytes are those of its
-    arguments, questions and answers, as JSON; `counted` says of how many of the outputs.
+    arguments, questions and answers, as JSON; `counted` says of how many of the questions. Its end
+    is the handler's result or exception.
     """
 
-    __slots__ = (
-        "abandoned",
-        "answers",
-        "askable",
-        "bytes",
-        "counted",
-        "effects",
-        "expires",
-        "name",
-        "outputs",
-        "owner",
-        "parked",
-        "task",
-        "waiters",
-    )
+    name: str
+    askable: Kinds
+    owner: str | None
+    bytes: int = 0
+    counted: int = 0
+    effects: CallEffects = field(default_factory=CallEffects)
+    asked: list[Asked] = field(default_factory=list[Asked])
+    end: types.Result | BaseException | None = None
+    answers: dict[int, dict[str, builtins.bytes]] | None = None
+    parked: Parking | None = None
+    waiters: list[Parking] | None = None
+    task: Task | None = None
+    abandoned: bool = False
+    expires: float = 0.0
 
-    def __init__(self, name: str, askable: Kinds, owner: str | None) -> None:
-        self.name = name
-        self.askable = askable
-        self.owner = owner
-        self.bytes = 0
-        self.counted = 0
-        self.effects = CallEffects()
-        self.outputs: list[Output] = []
-        self.answers: dict[int, dict[str, bytes]] | None = None
-        self.parked: Parking | None = None
-        self.waiters: list[Parking] | None = None
-        self.task: Task | None = None
-        self.abandoned = False
-        self.expires = 0.0
+    def has_output(self, number: int) -> bool:
+        """Return whether the handler has asked more often than this, or has ended."""
+        return self.end is not None or number < len(self.asked)
 
-    @property
-    def finished(self) -> bool:
-        last = self.outputs[-1] if self.outputs else None
-        return isinstance(last, types.Result | BaseException)
-
-    def put(self, output: Output) -> None:
-        self.outputs.append(output)
+    def wake_waiters(self) -> None:
         for waiter in self.waiters or ():
             waiter.wake(None)
 
@@ -98,7 +78,7 @@ class Frame:
         """Ask. Where the answers come is there to be waited at while this is entered."""
         if self.abandoned:  # in the turn in which it was woken, perhaps with one answer of several
             raise CallAbandoned
-        if self.finished:
+        if self.end is not None:
             raise RuntimeError(f"cannot ask {questions[0].key!r}: this call has ended")
         if self.parked is not None:
             raise RuntimeError(
@@ -106,7 +86,8 @@ class Frame:
                 "ask them together with elicit_all"
             )
         self.parked = parking()
-        self.put(questions)
+        self.asked.append(questions)
+        self.wake_waiters()
         return self
 
     def __enter__(self) -> Parking:
@@ -128,6 +109,13 @@ class Frame:
     def cancel(self) -> None:
         if self.task is not None:
             stop(self.task)
+
+
+async def _check_going_on(frame: Frame) -> None:
+    """Raise `CallAbandoned` if the call is given up."""
+    await anyio.lowlevel.checkpoint()  # a loop that asks again holds up no other call
+    if frame.abandoned:
+        raise CallAbandoned
 
 
 def _unless_abandoned(responses: types.InputResponses | None) -> types.InputResponses:
@@ -154,22 +142,10 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         """The name of the caller, by the settings of the server; None for an unknown one."""
         return self._frame.owner
 
-    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-        """Ask the user, or the client, and wait here for as long as it takes.
-
-        Where the client cannot be asked, what the question assumes takes the answer's place.
-
-        Raises:
-            Declined, Cancelled, CannotAsk: See there.
-            CallAbandoned: The call was given up. It is not an `Exception`; let it pass.
-            RuntimeError: Another task of this handler is waiting for an answer, or the call has
-                ended.
-        """
+    async def elicit(self, question: AnyQuestion[AnswerT]) -> AnswerT:
         frame = self._frame
         if frame.abandoned or kind_of(question) not in frame.askable:
-            await anyio.lowlevel.checkpoint()  # a loop that asks again holds up no other call
-            if frame.abandoned:
-                raise CallAbandoned
+            await _check_going_on(frame)
             return assume_answer(question)
         # Not by way of `elicit_all`: every parked call would hold one more coroutine.
         with frame.park((question,)) as parked:
@@ -179,7 +155,7 @@ class LinearContext(AsksTogether, Generic[DeskT]):
     async def once(
         self,
         key: str,
-        effect: Callable[[], Awaitable[T] | T],
+        effect: Action[T],
         *,
         settled: Settled | None = None,
     ) -> T:
@@ -195,58 +171,25 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         effects.fresh.discard(key)  # done, so it is not done again
         return cast("T", value_of(effect, value))
 
-    async def until(
-        self,
-        key: str,
-        check: Callable[[], Awaitable[T | None] | T | None],
-        *,
-        seconds: float,
-        link: Inquiry[types.ElicitResult] | None = None,
-        poll_seconds: float = POLL_SECONDS,
-    ) -> T:
-        """Wait for something that is done elsewhere, for as long as this process lives.
-
-        The round is held meanwhile; a client that gives up sends it once more, and waits further.
-
-        Args:
-            key: The author's name for it.
-            check: Looks whether it is there; async or not.
-            seconds: How long to wait, from the user's consent to the link.
-            link: Where the user does it, from `sdk.link(...)`.
-            poll_seconds: How often to look.
-
-        Raises:
-            NotInTime: It did not come in time.
-            Declined, Cancelled, CannotAsk: The user does not open the link.
-        """
-        check_seconds(seconds, poll_seconds)
-        if link is not None:
-            await self.elicit(link)
+    async def _look_until(
+        self, key: str, check: Action[T | None], seconds: float, poll_seconds: float
+    ) -> T | None:
         ends_at = anyio.current_time() + seconds
-        found = await poll(
+        return await poll(
             check, left=lambda: ends_at - anyio.current_time(), poll_seconds=poll_seconds
         )
-        if found is None:
-            raise NotInTime(key, seconds)
-        return found
 
-    async def _answers_to(
-        self, questions: Sequence[Question[Any] | Inquiry[Any]]
-    ) -> tuple[Any, ...]:
+    async def _answers_to(self, questions: Sequence[AnyQuestion[Any]]) -> tuple[Any, ...]:
         frame = self._frame
         answers = assumed(questions, frame.askable)
         if frame.abandoned or len(answers) == len(questions):
-            await anyio.lowlevel.checkpoint()  # as above
-            if frame.abandoned:
-                raise CallAbandoned
+            await _check_going_on(frame)
         while still_open := tuple(each for each in questions if each.key not in answers):
             with frame.park(still_open) as parked:
                 responses = _unless_abandoned(await parked)
             for question in still_open:
                 if question.key in responses:
                     answers[question.key] = read_answer(question, responses[question.key])
-            del (
-                parked,
-                responses,
-            )  # the next answer may be long in coming: only what was read is kept
+            # The next answer may be long in coming: only what was read is kept.
+            del parked, responses
         return tuple(answers[question.key] for question in questions)

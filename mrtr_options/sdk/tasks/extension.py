@@ -19,23 +19,21 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import require_client_extension
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.checks import check_functions, check_numbers
-from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
+from mrtr_options.sdk.call_key import CallFunction, CallNaming, iso
 from mrtr_options.sdk.capabilities import declares_forms, is_modern
-from mrtr_options.sdk.durable.context import DeskT, DurableContext, Running
+from mrtr_options.sdk.durable.context import DurableContext, Running
 from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
@@ -50,7 +48,15 @@ from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.durable.store import DurableStore, Params
 from mrtr_options.sdk.effects import ENDINGS, CallEffects, in_doubt, with_effects
-from mrtr_options.sdk.handler import CallParams, check_handler, mark_need, reason_of, refusal, seals
+from mrtr_options.sdk.handler import (
+    CallParams,
+    Context,
+    DeskT,
+    HandlerOf,
+    check_handler,
+    reason_of,
+    refusal,
+)
 from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.server import outcome_of
@@ -74,8 +80,10 @@ logger = logging.getLogger("mrtr_options.tasks")
 
 ParamsT = TypeVar("ParamsT", bound=TaskParams)
 
+Method = Callable[[Context, ParamsT], Awaitable[types.Result]]
+
 _HANDLE = re.compile(r"[\w-]{1,100}", re.ASCII)
-_RESPONSES = TypeAdapter(dict[str, types.InputResponse])
+_RESPONSES = TypeAdapter(types.InputResponses)
 
 
 class TaskContext(DurableContext[DeskT], Generic[DeskT]):
@@ -165,7 +173,7 @@ class TaskStore(DurableStore, Extension):
         asks_first: bool = False,
         call: str | CallFunction | None = None,
         call_is_secret: bool = False,
-    ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
+    ) -> HandlerOf[Params, Any]:
         """Return the handler as a server takes it: tasks for clients of tasks, or else rounds.
 
         Args:
@@ -180,12 +188,12 @@ class TaskStore(DurableStore, Extension):
         check_handler(handler, "store.task", (TaskContext, CallParams))
         rounds = self.in_rounds(self.register(handler, "asks" if asks_first else "task"), naming)
 
-        async def served(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
+        async def served(ctx: Context, params: Params) -> types.Result:
             if required:
                 require_client_extension(ctx, IDENTIFIER)
             return await rounds(ctx, params)
 
-        return naming_calls(mark_need(seals(served), self.serving), naming)
+        return self.marked(served, naming)
 
     def methods(self) -> Sequence[MethodBinding]:
         """Return the methods of the extension, for a server to register."""
@@ -197,11 +205,11 @@ class TaskStore(DurableStore, Extension):
 
     def _serve(
         self,
-        method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
-    ) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
+        method: Method[ParamsT],
+    ) -> Method[ParamsT]:
         """Return a method for requests that may call it, held for `wait_seconds` at most."""
 
-        async def served(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
+        async def served(ctx: Context, params: ParamsT) -> types.Result:
             if not is_modern(ctx):
                 raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
             _check_name(ctx, params.task_id)
@@ -214,7 +222,7 @@ class TaskStore(DurableStore, Extension):
 
     # --- the call -----------------------------------------------------------------------------
 
-    def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
+    def caller(self, ctx: Context) -> Caller:
         caller = super().caller(ctx)
         return Caller(caller.askable, _takes_tasks(ctx), caller.principal)
 
@@ -239,9 +247,7 @@ class TaskStore(DurableStore, Extension):
                 outcome = in_doubt(ended.effects) if ended.effects else failed
         return replace(ended, outcome=outcome)
 
-    async def result_of(
-        self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
-    ) -> types.Result:
+    async def result_of(self, ctx: Context, handle: str, reply: Reply) -> types.Result:
         if not isinstance(reply.output, Handed):
             return await super().result_of(ctx, handle, reply)
         require_client_extension(ctx, IDENTIFIER)  # a duplicate need not declare it
@@ -254,16 +260,14 @@ class TaskStore(DurableStore, Extension):
 
     # --- the methods --------------------------------------------------------------------------
 
-    async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Task:
+    async def _get(self, ctx: Context, params: TaskParams) -> Task:
         task = Task(**self._describe(params.task_id, await self._find_record(ctx, params.task_id)))
         if task.input_requests and not declares_forms(ctx):
             # Never a question of a kind that this request did not declare, though the task waits.
             task.input_requests.clear()
         return task
 
-    async def _update(
-        self, ctx: ServerRequestContext[Any, Any], params: UpdateTaskParams
-    ) -> types.EmptyResult:
+    async def _update(self, ctx: Context, params: UpdateTaskParams) -> types.EmptyResult:
         task = params.task_id
         given = params.input_responses
         while True:
@@ -288,14 +292,12 @@ class TaskStore(DurableStore, Extension):
                 case _:
                     return types.EmptyResult(result_type="complete")
 
-    async def _cancel(
-        self, ctx: ServerRequestContext[Any, Any], params: TaskParams
-    ) -> types.EmptyResult:
+    async def _cancel(self, ctx: Context, params: TaskParams) -> types.EmptyResult:
         await self._find_record(ctx, params.task_id)
         await self.engine.stop(params.task_id)
         return types.EmptyResult(result_type="complete")
 
-    async def _find_record(self, ctx: ServerRequestContext[Any, Any], task: str) -> Record:
+    async def _find_record(self, ctx: Context, task: str) -> Record:
         """Return the record of a task of this caller.
 
         Raises:
@@ -339,8 +341,8 @@ class TaskStore(DurableStore, Extension):
             "task_id": task,
             "status": "working",
             "status_message": record.words,
-            "created_at": _iso(record.task_at or 0),
-            "last_updated_at": _iso(record.updated),
+            "created_at": iso(record.task_at or 0),
+            "last_updated_at": iso(record.updated),
             "ttl_ms": record.begun.ttl_ms,
             "poll_interval_ms": self._poll_ms,
         }
@@ -359,21 +361,17 @@ class TaskStore(DurableStore, Extension):
                 return told
 
 
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-
-
 # --- a request that is about a task ---------------------------------------------------------------
 
 
-def _takes_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
+def _takes_tasks(ctx: Context) -> bool:
     """Return whether this very request declares the extension."""
     capabilities = ctx.session.client_capabilities
     extensions = capabilities.extensions if capabilities else None
     return is_modern(ctx) and extensions is not None and IDENTIFIER in extensions
 
 
-def _check_name(ctx: ServerRequestContext[Any, Any], task: str) -> None:
+def _check_name(ctx: Context, task: str) -> None:
     """Hold the routing header against the body, as the SDK does for the methods that it knows.
 
     Raises:
