@@ -1,7 +1,7 @@
 """The review: it makes things go wrong in a call of the tool, and judges the outcome.
 
-From a fault to a history to a finding
---------------------------------------
+From a fault to a history to an anomaly
+---------------------------------------
 The folders follow the way of a run. `bench` plays and records it, `judge` says what is wrong in the
 record, `explore` and `check` decide which runs to make, `show` prints, and `cli` has the commands.
 
@@ -15,10 +15,11 @@ its user is charged and told of an error.
   network that loses the response. Above the function stand the fault in a sentence, when it can
   happen, and which abilities of a deployment it needs. A fault at an effect is a function around
   the effect's arrival.
-- A *scenario* (`bench.scenario`) is the plan of a run: the caller, the client's policy, the
-  instances, and the faults. It is data. `calling(...).under(faults)` makes it.
+- A *scenario* (`bench.scenario`) is the plan of a run: the caller, the client's policy
+  (`bench.policies`), the instances, and the faults. It is data. `calling(...).under(faults)` makes
+  it.
 - `bench.run.run` starts fresh instances of the subject on a deployment, here in memory, and lets
-  the default client (`bench.client.driver`) make the call. Each request goes through its faults,
+  the usual client (`bench.client.driver`) make the call. Each request goes through its faults,
   then through `bench.client.sender`, which records it, and `bench.client`, which puts it on the
   wire. The client sends round 1 and gets the question about the place. It answers in round 2 and
   gets the question about the units. E writes an audit in each of these rounds. In round 3 the
@@ -38,11 +39,10 @@ its user is charged and told of an error.
 - `explore` makes the run for every set of faults up to a bound and keeps the smallest sets that
   show each anomaly, its counterexamples. For E, `lost3` is one of those of "charged twice". The
   other two judges look at runs without an anomaly of their own: a breach there lacks a name.
-- `check` reviews a file of a stranger. A breach of the contract becomes a *finding*
-  (`check.findings`), and the scenario is shrunk: steps are left out as long as the rule stays
-  broken. An anomaly that the contract allows becomes a *risk* (`check.risks`), with its
-  counterexamples and a remedy. `lost3` would be told as a risk: charged twice if response 3 is
-  lost.
+- `check` reviews a file of a stranger. For a breach of the contract (`check.breaches`) the scenario
+  is shrunk: steps are left out as long as the rule stays broken. An anomaly that the contract
+  allows becomes a *risk* (`check.report`), with its counterexamples and a remedy. `lost3` would be
+  told as a risk: charged twice if response 3 is lost.
 
 To read further, start with `bench.faults`, `bench.client.driver`, `bench.history`, and the essay in
 `judge.contract`.

@@ -13,9 +13,10 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.demo.diff import written
+from mrtr_options.review.bench.deployments import child_process
+from mrtr_options.review.bench.deployments.child_process import Child
 from mrtr_options.review.bench.deployments.children import (
     CannotStart,
-    ChildInstances,
     Children,
 )
 from mrtr_options.review.bench.faults import parse
@@ -26,8 +27,8 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.steps import Send
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.facts import anomalies_in, observe
-from mrtr_options.review.judge.observation import Observation
+from mrtr_options.review.judge.facts import anomalies_in
+from mrtr_options.review.judge.observation import Observation, observe
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS
 
@@ -38,6 +39,10 @@ FIRST = "    location = location_of(params)\n"
 BILL = "    await desk.bill(place)\n"
 ANY = Subject(all_options()["E"])
 """A subject to name the runs by; the processes serve the test's file in any case."""
+
+
+CALL = named("clean-tokyo")
+"""What a test that sends its own requests names as its run."""
 
 
 @asynccontextmanager
@@ -60,12 +65,6 @@ def inserted(where: str, line: str) -> str:
 async def played(found: Children, slug: str, instances: int = 1) -> Observation:
     scenario = named(slug) if instances == 2 else named(slug).on_one()
     return observe(await run(ANY, scenario, found))
-
-
-async def deployed(found: Children) -> ChildInstances:
-    """Deploy on the processes, for a test that sends its own requests."""
-    async with found.started(ANY, named("clean-tokyo")) as instances:
-        return instances
 
 
 async def test_the_same_processes_serve_many_runs_whatever_they_print_and_each_sees_its_own_effects(
@@ -119,8 +118,7 @@ DAYS = 5 * 24 * 60 * 60.0
 
 async def test_time_passes_in_each_process_also_in_one_that_starts_later(tmp_path: Path) -> None:
     source = inserted(FIRST, "return text(clocks())") + CLOCKS
-    async with children(tmp_path, source=source) as found:
-        deployment = await deployed(found)
+    async with children(tmp_path, source=source) as found, found.started(ANY, CALL) as deployment:
         before = [await deployment.send(place, Request("Tokyo")) for place in range(2)]
         await deployment.wait(DAYS - 1)
         await deployment.wait(1)
@@ -155,8 +153,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
     if "match" in line:  # it holds the GIL, so no thread can report the line; give up soon
         monkeypatch.setattr("mrtr_options.review.bench.deployments.child_process.WORD_SECONDS", 0.5)
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
-    async with children(tmp_path, source=source) as found:
-        deployment = await deployed(found)
+    async with children(tmp_path, source=source) as found, found.started(ANY, CALL) as deployment:
         await deployment.send(0, Request("Springfield"))  # a first request takes longer
         deployment.hang_seconds = found.hang_seconds = 0.5
         hung = await deployment.send(0, Request("Tokyo"))
@@ -172,7 +169,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("raise SystemExit(3)", "the process ended with exit code 3"),
+        ("__import__('os')._exit(3)", "the process ended with exit code 3"),
         ("__import__('os').abort()", "the process was killed by SIGABRT"),
     ],
 )
@@ -180,8 +177,7 @@ async def test_a_process_that_ends_is_recorded_and_replaced(
     line: str, why: str, tmp_path: Path
 ) -> None:
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
-    async with children(tmp_path, source=source) as found:
-        deployment = await deployed(found)
+    async with children(tmp_path, source=source) as found, found.started(ANY, CALL) as deployment:
         lost = await deployment.send(0, Request("Tokyo"))
         after = await deployment.send(0, Request("Springfield"))
     assert lost.nothing == LOST or lost.code == types.INTERNAL_ERROR
@@ -282,3 +278,29 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
         for _ in range(2):
             history = await run(ANY, calling().under(parse("crash@bill3")), found)
             assert anomalies_in(history) == {"charged, told of an error", "call lost"}
+
+
+async def test_the_time_in_which_a_process_waits_for_a_processor_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_line = [0.0, 0.5, 0.5, 0.5]
+
+    def next_look(_: Child) -> float:
+        return in_line.pop(0)
+
+    async with children(tmp_path) as found:
+        with monkeypatch.context() as patched:
+            patched.setattr(Child, "_seconds_in_line", next_look)
+            await found.child(0).wait_for(anyio.Event(), 0.02)
+    assert in_line == []
+
+
+async def test_a_process_that_has_ended_stands_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "WORD_SECONDS", 0.02)
+    async with children(tmp_path) as found:
+        child = found.child(0)
+        child.process.kill()
+        child.process.join()
+        assert await child.position_in(tmp_path / "stranger.py") == ""

@@ -55,7 +55,7 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
         await anyio.sleep_forever()
         raise AssertionError("the request went on")
 
-    monkeypatch.setattr(memory, "exchange", never)
+    monkeypatch.setattr(memory, "fetch", never)
     with anyio.fail_after(SECONDS):
         async with MemoryInstances(Memory(), E, 1, shared_folder).running() as deployment:
             call = asyncio.ensure_future(deployment.send(0, Request("Tokyo")))

@@ -1,12 +1,18 @@
-"""Tests of the table of faults: a wrong column and a second fault of one name are refused."""
+"""Tests of the kinds of faults: a wrong word, a missing one and a second name are refused."""
 
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.faults import KINDS, by_name
+from mrtr_options.review.bench.faults import KINDS, by_name, parse
+from mrtr_options.review.bench.faults.kinds import Outgoing, SendOn
+from mrtr_options.review.bench.messages import LOST, Reply
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.subjects import subject_named
 
 
 @pytest.mark.parametrize("wrong", [{"phase": "later"}, {"tried": "never"}, {"at": "refund"}])
@@ -16,8 +22,27 @@ def test_a_column_without_such_a_value_is_refused_by_its_name(wrong: dict[str, A
         replace(KINDS["lost"], **wrong)
 
 
+def test_a_fault_that_explorations_try_says_which_search_of_the_model_has_it() -> None:
+    with pytest.raises(ValueError, match="name the model's search that has it"):
+        replace(KINDS["lost"], model=None)
+    assert replace(KINDS["lost"], model=None, tried="check").model is None
+
+
 def test_two_faults_of_one_name_are_refused() -> None:
     lost = KINDS["lost"]
     assert by_name([lost, lost]) == {"lost": lost}
     with pytest.raises(ValueError, match="two faults 'lost'"):
         by_name([lost, replace(KINDS["twice"], name="lost")])
+
+
+def test_a_fault_that_does_not_send_its_request_on_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def swallow(outgoing: Outgoing, send: SendOn) -> Reply:
+        return Reply(nothing=LOST)
+
+    monkeypatch.setitem(KINDS, "lost", replace(KINDS["lost"], around=swallow))
+    with pytest.raises(ExceptionGroup) as raised:
+        anyio.run(run, subject_named("E"), calling().under(parse("lost3")))
+    (error,) = raised.value.exceptions
+    assert str(error).startswith("lost: a fault has to send its request on")

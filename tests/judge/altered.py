@@ -8,10 +8,9 @@ from typing import Any, TypeGuard
 import anyio
 
 from mrtr_options.review.bench.history import Effect, Event, History, Received, Sent
-from mrtr_options.review.bench.messages import Reply, Request
+from mrtr_options.review.bench.messages import Era, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.judge.contract import violations
@@ -108,6 +107,14 @@ def audit_after_the_bill(event: Event) -> list[Event]:
         audit = replace(event, effect=weather.Effect("audit", "Springfield"))
         return [event, audit] if event.effect.kind == "bill" else []
     return [event]
+
+
+def a_crowd_and_two_audits_more(event: Event) -> list[Event]:
+    """Keep a thousand calls open; each round has an audit for each of them, and one more."""
+    if isinstance(event, Sent) and event.exchange == 1:
+        crowd = range(1_000, 2_100)
+        return [event, *(replace(event, exchange=number, sending=number) for number in crowd)]
+    return effects("audit", 552)(event)
 
 
 def without_bounds(event: Event) -> list[Event]:

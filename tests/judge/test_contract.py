@@ -2,23 +2,29 @@
 
 import json
 from dataclasses import replace
-from itertools import islice
 from typing import Any, TypeGuard
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.client.edits import edit_state
 from mrtr_options.review.bench.history import Event, Received
 from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.steps import FIRST, NOTHING, PLACE, UNITS, Send, Step, Wait
+from mrtr_options.review.bench.steps import (
+    FIRST,
+    NOTHING,
+    PLACE,
+    UNITS,
+    Send,
+    Step,
+    Wait,
+    edit_state,
+)
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check.cases import systematic
-from mrtr_options.review.check.drawn import at_random
 from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.properties import Problem
@@ -32,6 +38,7 @@ from tests.judge.altered import (
     REPORT,
     SPRINGFIELD,
     Change,
+    a_crowd_and_two_audits_more,
     audit_after_the_bill,
     bill_at_the_end,
     changed,
@@ -41,12 +48,15 @@ from tests.judge.altered import (
     with_request,
 )
 
-DRAWN = 40
-"""The number of randomly drawn cases for an option in `make evidence`, always the same ones."""
-
 FEW = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
 """The cases of `make test`: an answer without a question, a state used twice, every refusal, two
 instances, a duplicate, and an old client.
+"""
+
+DEPARTS = {"H": {"state-expires"}}
+"""The rules that an option departs from in its whole review, besides those that it says itself.
+
+H ends a call whose bill has failed, so its state is refused though it is not old.
 """
 
 
@@ -57,17 +67,15 @@ def test_an_option_does_what_the_contract_allows(option: Option) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", every("every case of the contract, by option", all_options()))
-def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -> None:
-    _hold(option, [*systematic(), *islice(at_random(0), DRAWN)])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "letter", every("the whole review, by option", {each: each for each in all_options()})
 )
-def test_an_option_keeps_the_contract_and_its_own_guarantees(letter: str) -> None:
-    assert main(["check", letter]) == 0
+def test_an_option_keeps_the_contract_and_its_own_guarantees(
+    letter: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", letter, "--json"]) == 0
+    departs = json.loads(capsys.readouterr().out)["departs"]
+    assert {each["rule"] for each in departs} == DEPARTS.get(letter, set())
 
 
 @pytest.mark.slow
@@ -158,6 +166,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         (SPRINGFIELD, effects("bill", subject="Springfield"), "bills-are-due"),
         (SPRINGFIELD, effects("audit", subject="springfield"), "audit-comes-first"),
         (SPRINGFIELD, effects("audit", 2), "audit-comes-first"),
+        ("clean-tokyo", a_crowd_and_two_audits_more, "audit-comes-first"),
         (SPRINGFIELD, audit_after_the_bill, "audit-comes-first"),
         (SPRINGFIELD, effects("bill", kind="refund"), "no-other-effects"),
         (SPRINGFIELD, bill_at_the_end, "no-other-effects"),

@@ -13,16 +13,17 @@ from anyio.lowlevel import checkpoint
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE, Fault, NoFault, parse
+from mrtr_options.review.bench.faults.kinds import rounds_of
 from mrtr_options.review.bench.history import History, Received
+from mrtr_options.review.bench.policies import POLICIES, Loss, LossPolicy, Next
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.scenario import Scenario, Words, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
-from mrtr_options.review.bench.setup import Words, rounds_of
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.review.bench.world.wrappers import WAIT_SECONDS
-from mrtr_options.review.explore.combinations import explore as every_set
-from mrtr_options.review.explore.combinations import possible
+from mrtr_options.review.explore import explore as every_set
+from mrtr_options.review.explore import possible
 from mrtr_options.review.explore.counterexamples import (
     Explored,
     counterexamples,
@@ -176,7 +177,8 @@ def test_the_schedules_name_what_their_histories_show() -> None:
     assert set(shown) == set(SCHEDULES)
     assert shown["lost-final"] == {"charged twice": ["F"]}
     assert shown["restart"] == {"call lost": ["H"]}
-    assert shown["redeploy-reworded"]["stale answer used"] == ["F"]
+    assert shown["redeploy-reworded"]["answer to other words used"] == ["F"]
+    assert shown["redeploy-removed-back"]["new question not asked"] == ["F"]
     assert shown["cold-answers"] == {"question skipped": ["F"]}
     for slug in (
         "tampered",
@@ -295,6 +297,21 @@ def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a
     scenario = calling(policy="calls again").under(parse("lost1 lost1.2 lost1.3 lost3"))
     history = anyio.run(run, subject_named("F"), scenario)
     assert not {"never ends", "charged, told of an error"} & anomalies_in(history)
+
+
+def test_that_a_client_gives_up_after_a_second_loss_is_no_fault_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def resends_once(loss: Loss) -> Next:
+        return "send again" if loss.attempt == 1 else "end"
+
+    monkeypatch.setitem(
+        POLICIES, "resends once", LossPolicy("resend the request once", resends_once)
+    )
+    scenario = calling(policy="resends once").under(parse("lost1 lost1.2"))
+    history = anyio.run(run, subject_named("F"), scenario)
+    assert len(history.attempts) == 2
+    assert "never ends" not in anomalies_in(history)
 
 
 @pytest.mark.parametrize("faults", ["lost1", "lost3", "fail@bill3", "crash3"])

@@ -14,7 +14,7 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.judge.facts import Reading
+from mrtr_options.review.judge.facts import HistoryReading
 from mrtr_options.tool import weather
 
 PLACE = "Tokyo, Japan"
@@ -23,11 +23,12 @@ ASKED = Asked(1, 1, "units", UNITS.message, UNITS.answer.model_json_schema())
 ANSWERED = Answered(1, "units", "accept", {"units": "metric"})
 BILLED = Effect(0, 1, weather.Effect("bill", PLACE))
 REWORDED = Redeployed("reworded", None)
+INSERTED = Redeployed("inserted", None)
 REPORT = Reply(text=weather.report(PLACE, weather.UnitsAnswer(units="metric")))
 
 
 @pytest.mark.parametrize(
-    ("between", "is_stale"),
+    ("between", "takes_other_words"),
     [
         ([BILLED, REWORDED, ANSWERED], True),
         ([REWORDED, ANSWERED, BILLED], True),
@@ -36,10 +37,25 @@ REPORT = Reply(text=weather.report(PLACE, weather.UnitsAnswer(units="metric")))
     ids=["bills above the question", "bills below it", "responds after a redeploy"],
 )
 def test_the_version_that_took_the_last_answer_made_the_report(
-    between: list[Event], is_stale: bool
+    between: list[Event], takes_other_words: bool
 ) -> None:
     first = Sent(1, 1, 0, 1, 0, Request("Tokyo"))
     last = Sent(2, 2, 0, 1, 0, Request("Tokyo"))
     events = (first, ASKED, *between, last, Received(2, 2, 0, 1, 0, REPORT))
     history = History("N", calling("Tokyo"), "one", 1, events)
-    assert Reading(history).is_stale is is_stale
+    reading = HistoryReading(history)
+    assert reading.takes_other_words is takes_other_words
+    assert not reading.leaves_out_a_question
+
+
+@pytest.mark.parametrize("is_asked_again", [False, True])
+def test_an_answer_that_went_to_a_question_which_was_not_asked_is_told_from_a_question_left_out(
+    is_asked_again: bool,
+) -> None:
+    calls = [Sent(number, number, 0, 1, 0, Request("Tokyo")) for number in (1, 2)]
+    again = (ASKED, ANSWERED) if is_asked_again else ()
+    events = (calls[0], ASKED, INSERTED, ANSWERED, *again, BILLED, calls[1])
+    end = Received(2, 2, 0, 1, 0, REPORT)
+    reading = HistoryReading(History("N", calling("Tokyo"), "one", 1, (*events, end)))
+    assert reading.takes_other_words is is_asked_again
+    assert reading.leaves_out_a_question is not is_asked_again

@@ -32,7 +32,7 @@ def judged(kind: Kind, folder: Path, only: Sequence[str] = MOST, faults: int = 0
 
 
 def rules(report: targets.Report) -> list[str]:
-    return [each.rule for each in report.findings]
+    return [each.rule for each in report.breaches]
 
 
 class Modern(Foreign):

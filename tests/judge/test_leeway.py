@@ -12,8 +12,7 @@ from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR
 from mrtr_options.review.bench.history import Received, Sent
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.setup import Setup
+from mrtr_options.review.bench.scenario import Caller, Scenario, Setup
 from mrtr_options.review.bench.steps import WholeCall, accept
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
@@ -132,7 +131,6 @@ def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
 
 IN_MISSOURI = [replies(3, text=f"{MISSOURI}: 26 °C, sunny."), effects("bill", subject=MISSOURI)]
 IN_PORTLAND = with_request(3, location="Portland")
-DUE = "bills-are-due"
 
 
 @pytest.mark.parametrize(
@@ -157,23 +155,23 @@ def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
     assert not any("breaks" in line for *_, lines in describe_broken(report) for line in lines)
 
 
-def test_what_also_happens_by_itself_is_a_finding_unless_the_option_says_that_it_departs() -> None:
+def test_what_also_happens_by_itself_is_a_breach_unless_the_option_says_that_it_departs() -> None:
     own = option_named("E").guarantees
     assert own is not None
     for departs, found in ((), ["bills-are-due"]), (("bills-are-due",), []):
         report = Report("server", own.model_copy(update={"departs": departs}))
         for change in (IN_PORTLAND, effects("bill", 2)):
             report.hold(changed(played(SPRINGFIELD), change))
-        assert [each.rule for each in report.findings] == found
+        assert [each.rule for each in report.breaches] == found
 
 
-def test_an_empty_result_in_place_of_a_question_is_one_finding() -> None:
+def test_an_empty_result_in_place_of_a_question_is_one_breach() -> None:
     empty = replies(2, text="", questions={}, schemas={}, state=None)
     report = Report("server")
     report.hold(until(2, changed(played(SPRINGFIELD), empty)))
-    (finding,) = report.findings
-    assert finding.rule == "questions-are-asked-in-order"
-    assert report.following(finding) == ["content-is-one-text"]
+    (breach,) = report.breaches
+    assert breach.rule == "questions-are-asked-in-order"
+    assert report.following(breach) == ["content-is-one-text"]
 
 
 NO = {"code": None, "text": "No.", "is_error": True, "blocks": ("text",)}

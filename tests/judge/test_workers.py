@@ -10,14 +10,15 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.faults import Faults, parse
+from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.policies import POLICIES
+from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.bench.setup import Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.review.explore import pool, stored
-from mrtr_options.review.explore.counterexamples import Explored, counterexamples
+from mrtr_options.review.explore.counterexamples import Explored, Made, counterexamples
 from mrtr_options.review.explore.stored import Share, StoredShares
 from mrtr_options.review.explore.workers import explore_each
 from tests.commands import python, refusal
@@ -63,16 +64,29 @@ def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None
     assert told == ["E, resends and calls again, no fault"]
 
 
-def test_a_run_is_made_once_for_clients_whose_policy_makes_no_difference_there() -> None:
-    made: dict[Faults, History] = {}
-    policies: dict[Policy, bool] = {"resends": True, "calls again": False}
-    for policy, new in policies.items():
+def test_a_run_is_made_once_for_clients_that_make_the_same_choices_or_end_it() -> None:
+    made: Made = {}
+    for policy in ("calls again", "resends", "stops"):
         called = CALLED[0], calling("Tokyo", policy=policy)
-        before = len(made)
         found = anyio.run(partial(counterexamples, *called, 1, made=made), backend_options=swift())
         assert found == anyio.run(counterexamples, *called, 1, backend_options=swift())
-        assert (len(made) > before) == new
-        assert len(made) < found.histories
+    runs = {faults: len(made[parse(faults)]) for faults in ("twice1", "lost1", "lost2")}
+    assert runs == {"twice1": 1, "lost1": 1, "lost2": 2}
+
+
+@pytest.mark.parametrize("faults", ["lost1", "crash2", "down@bill3", "other2 lost3"])
+def test_the_run_of_a_client_that_stops_is_the_beginning_of_another_ones(faults: str) -> None:
+    def play(policy: str) -> History:
+        call = calling(policy=policy).under(parse(faults))
+        return anyio.run(run, CALLED[0], call, backend_options=swift())
+
+    stopped = play("stops")
+    began = play("calls again").with_client(POLICIES["stops"])
+    assert began is not None
+    assert began.attempts == stopped.attempts
+    assert began.choices == stopped.choices
+    assert began.gave_up == stopped.gave_up
+    assert [*map(type, began.events)] == [*map(type, stopped.events)]
 
 
 def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> None:

@@ -5,13 +5,22 @@ Knows MCP's types; nothing of what was played.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 import mcp_types as types
 
-from mrtr_options.review.bench.setup import Declares, Era
+from mrtr_options.demo.call import ERAS as ERAS
+from mrtr_options.demo.call import Era
 from mrtr_options.tool.server import TOOL
+
+Declares = Literal["empty", "form", "url"]
+"""A client's declaration of elicitation, if it differs from the SDK's.
+
+It is `{}`, which means forms; by form only; or by URL only.
+"""
 
 Method = Literal["tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 
@@ -19,7 +28,7 @@ LOST = "lost"
 """The end of a request whose response never reaches its client: the response is lost.
 
 The network loses a response that the server has sent: the history has it with its content, and
-`lost` is set. That flag has this one meaning in a row of the faults' table, in a step, in the
+`lost` is set. That flag has this one meaning in a fault's request, in a step, in the
 history and in a row that is shown. If the connection or the instance ends before the response, the
 history has a reply with nothing in it but this word (`Reply.nothing`).
 
@@ -169,13 +178,10 @@ class Reply:
 
     def same_as(self, other: Reply) -> bool:
         """Return whether two responses are equal but for the state, which is sealed each time."""
-        return (self.text, self.is_error, self.code, self.questions, self.status) == (
-            other.text,
-            other.is_error,
-            other.code,
-            other.questions,
-            other.status,
-        )
+        return _compared(self) == _compared(other)
+
+
+_compared = attrgetter("text", "is_error", "code", "questions", "status")
 
 
 def as_json(answer: types.InputResponse) -> dict[str, Any]:
@@ -187,3 +193,27 @@ def form_of(message: str, schema: dict[str, Any]) -> Form:
     """Return a question as the user sees it, from its message and its form's JSON schema."""
     properties: dict[str, dict[str, Any]] = schema.get("properties", {})
     return message, {name: part.get("enum") for name, part in properties.items()}
+
+
+_DECLARED: dict[Declares, types.ElicitationCapability] = {
+    "empty": types.ElicitationCapability(),
+    "form": types.ElicitationCapability(form=types.FormElicitationCapability()),
+    "url": types.ElicitationCapability(url=types.UrlElicitationCapability()),
+}
+
+
+def declared_by(request: Request, all_of_it: types.ClientCapabilities) -> types.ClientCapabilities:
+    """Return the capabilities of the client that sends a request.
+
+    A client that declares no elicitation still records pushed questions, so that we can report
+    them. Half of the modern clients declare sampling and roots as well.
+    """
+    if (
+        request.era == "modern"
+        and zlib.crc32(repr((request.answers, request.location)).encode()) % 2
+    ):
+        more = {"sampling": types.SamplingCapability(), "roots": types.RootsCapability()}
+        all_of_it = all_of_it.model_copy(update=more)
+    if request.declares is not None:
+        return all_of_it.model_copy(update={"elicitation": _DECLARED[request.declares]})
+    return all_of_it if request.asks else all_of_it.model_copy(update={"elicitation": None})

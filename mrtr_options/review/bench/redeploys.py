@@ -92,6 +92,14 @@ DOMAINS: dict[Change, ModuleType] = {
 The stored diffs import them, as well as `Consent` and `may_bill`.
 """
 
+DOMAIN_DIFF = """\
+-from mrtr_options.tool import weather
++from mrtr_options.review.bench.redeploys import DOMAINS
++
++weather = DOMAINS["{}"]
+"""
+"""The diff with which an option of the deck takes one of them."""
+
 
 def questions(change: Change | None, location: str, place: str) -> dict[str, Form]:
     """Return the questions of a version in a clean call, by key.
@@ -115,7 +123,7 @@ def questions(change: Change | None, location: str, place: str) -> dict[str, For
     return {question.key: _form_of(request_for(question)) for question in found}
 
 
-def _form_of(request: types.ElicitRequest) -> Form:
+def _form_of(request: types.InputRequest) -> Form:
     assert isinstance(request.params, types.ElicitRequestFormParams)
     return form_of(request.params.message, request.params.requested_schema)
 
@@ -149,11 +157,6 @@ def _files_at(kept: Path) -> list[Path]:
 def source(option: Option, change: Change) -> str | None:
     """Return the next version of an option's file; None if there is none."""
     return _made(option, change).source
-
-
-def covers(option: Option, change: Change) -> bool:
-    """Return whether an option's file has a next version with this change."""
-    return source(option, change) is not None
 
 
 def why_not(option: Option, changes: Iterable[Change]) -> str:
@@ -217,7 +220,9 @@ def _made(option: Option, change: Change) -> _Version:
         return _Version(None, f"the file of {title} is not here")  # a server reached by URL
     if not kept.is_file():
         return _Version(None, f"no next version of {title} is kept; add {where}")
-    tables = {name: diff for file in _files_at(kept) for name, diff in read(file).items()}
+    tables = {change: DOMAIN_DIFF.format(change) for change in DOMAINS} if in_deck else {}
+    for file in _files_at(kept):
+        tables |= read(file)
     if change not in tables:
         missing = f"no next version of {title} is kept for it; add [{change}] to {where}"
         return _Version(None, missing)

@@ -1,20 +1,22 @@
 """One run: a scenario played on a fresh deployment of a subject, and its history.
 
-`run` is the only way to make a history. Knows deployments, the player and the default client.
+`run` is the only way to make a history. Knows deployments, the player and the usual client.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from mrtr_options.review.bench.client import Answerer
+from mrtr_options.demo.call import User
 from mrtr_options.review.bench.client.driver import Driver
 from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.deployments import HANG_SECONDS, Deployment, scratch
 from mrtr_options.review.bench.deployments.memory import Memory
-from mrtr_options.review.bench.history import Attempt, History
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.policies import Choice
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import DURABLE
@@ -30,7 +32,7 @@ async def run(
     scenario: Scenario,
     where: Deployment = IN_MEMORY,
     *,
-    user: Answerer | None = None,
+    user: User | None = None,
     client: Callable[[Player], Awaitable[None]] | None = None,
 ) -> History:
     """Make one run.
@@ -40,13 +42,12 @@ async def run(
         scenario: The plan of the run.
         where: The deployment, which starts fresh instances for the run.
         user: Answers the questions of whole calls; None to answer as the scenario says.
-        client: Makes the call in place of the script and of the default client.
+        client: Makes the call in place of the script and of the usual client.
 
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    attempts: list[Attempt] = []
-    chose = True
+    driver: Driver | None = None
     async with where.started(subject, scenario) as instances:
         recording = instances.recording
         first_event = recording.count
@@ -58,8 +59,6 @@ async def run(
         if client is None and not scenario.script:
             driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
-            attempts = driver.attempts
-            chose = driver.chose
         await instances.collect()
         return History(
             subject.name,
@@ -67,11 +66,17 @@ async def run(
             instances.name,
             instances.instances,
             recording.events[first_event:],
-            tuple(attempts),
+            () if driver is None else tuple(driver.attempts),
             frozenset(recording.secrets),
             instances.can_strike,
-            chose,
+            () if driver is None else tuple(_since(first_event, driver.choices)),
+            driver is not None and driver.gave_up,
         )
+
+
+def _since(first: int, choices: Iterable[Choice]) -> Iterator[Choice]:
+    """Yield choices with the events before them counted from a first one."""
+    return (replace(each, events=each.events - first) for each in choices)
 
 
 async def take_steps(player: Player) -> None:

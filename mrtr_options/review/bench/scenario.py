@@ -1,6 +1,6 @@
 """Scenarios: who calls, where, and what goes wrong.
 
-A scenario has a script of steps (`steps`), or faults that the default client meets on its way
+A scenario has a script of steps (`steps`), or faults that the usual client meets on its way
 (`driver`). Named schedules, drawn cases, attacks and explored sets of faults are all scenarios. A
 scenario is data: it knows no option and no deployment; `run` makes one.
 """
@@ -13,17 +13,55 @@ from typing import Literal
 
 from mrtr_options.review.bench.faults import KINDS, Faults, names_of, parse
 from mrtr_options.review.bench.faults.kinds import Kind, Need
-from mrtr_options.review.bench.setup import (
-    DEFAULT_SETUP,
-    Declares,
-    Era,
-    Fleet,
-    Policy,
-    Setup,
-    Words,
-)
+from mrtr_options.review.bench.messages import Declares, Era
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.steps import Change, Redeploy, Send, Step
 from mrtr_options.tool.weather import Destination
+
+Fleet = Literal["one", "sticky", "free"]
+"""The instances, and how rounds reach them.
+
+There is one; or there are two, and a round goes to the instance that handed out its state
+("sticky"), or to each in turn ("free").
+"""
+
+Words = Literal["same", "other"]
+"""The arguments of a client that calls again: as before, or written otherwise, as models do."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The place of a call, and its client.
+
+    Raises:
+        ValueError: There is no such policy.
+
+    Attributes:
+        era: The client's era.
+        fleet: The instances, and how rounds reach them.
+        policy: The name of the usual client's policy (`policies`).
+        destination: The behaviour of the effects' destination towards an effect that it has seen.
+        words: The arguments of a client that calls again.
+    """
+
+    era: Era = "modern"
+    fleet: Fleet = "one"
+    policy: str = "resends"
+    destination: Destination = "ignores keys"
+    words: Words = "same"
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise ValueError(f"no client {self.policy!r}; there are {', '.join(POLICIES)}")
+
+    @property
+    def client(self) -> str:
+        """The client's policy, in words that follow "the client"."""
+        is_other = POLICIES[self.policy].calls_again and self.words == "other"
+        return f"{self.policy} in other words" if is_other else self.policy
+
+
+USUAL_SETUP = Setup()
 
 
 @dataclass(frozen=True)
@@ -54,15 +92,15 @@ class Scenario:
         why: One sentence on what it models, and why it happens in practice.
         setup: The place, and the client.
         callers: The caller of each call.
-        faults: The faults that the default client meets on its way.
-        script: The steps, in place of the default client.
+        faults: The faults that the usual client meets on its way.
+        script: The steps, in place of the usual client.
         before: Steps of other runs on the same servers, which are taken first.
         also: The kinds of faults that its exploration tries besides those of each exploration.
     """
 
     name: str
     why: str
-    setup: Setup = DEFAULT_SETUP
+    setup: Setup = USUAL_SETUP
     callers: tuple[Caller, ...] = (Caller("Springfield"),)
     faults: Faults = ()
     script: tuple[Step, ...] = ()
@@ -88,7 +126,7 @@ class Scenario:
         return replace(self, setup=replace(self.setup, words=words))
 
     def under(self, faults: Faults) -> Scenario:
-        """Return the default client's call under a set of faults."""
+        """Return the usual client's call under a set of faults."""
         says = "; ".join(f"{fault}: {fault.kind.says}" for fault in faults) or "Nothing goes wrong."
         others = [fault for fault in faults if fault.kind.another_call]
         callers = (1 + len(others)) * self.callers[:1]
@@ -150,12 +188,12 @@ class Scenario:
 def calling(
     location: str = "Springfield",
     fleet: Fleet = "sticky",
-    policy: Policy = "resends",
+    policy: str = "resends",
     era: Era = "modern",
     *,
     destination: Destination = "ignores keys",
 ) -> Scenario:
-    """Return the default client's call in which nothing goes wrong; see `Setup`."""
+    """Return the usual client's call in which nothing goes wrong; see `Setup`."""
     setup = Setup(era, fleet, policy, destination)
     return Scenario("clean", "Nothing goes wrong.", setup, (Caller(location),))
 
@@ -198,7 +236,7 @@ def make_schedule(
     *,
     location: str = "Springfield",
     calls: int = 1,
-    policy: Policy = "resends",
+    policy: str = "resends",
     sticky: bool = False,
     destination: Destination = "ignores keys",
 ) -> Schedule:
@@ -207,7 +245,7 @@ def make_schedule(
     Args:
         name: See `Schedule`.
         why: See `Schedule`.
-        modern: The faults that the default client meets, as `faults.parse` takes them, or a script.
+        modern: The faults that the usual client meets, as `faults.parse` takes them, or a script.
         legacy: The script for a legacy client.
         location: The tool's argument.
         calls: The number of calls of the tool that the user means to make.

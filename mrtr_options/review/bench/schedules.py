@@ -1,6 +1,6 @@
 """The named schedules: what happens in practice, by name.
 
-A schedule that is a set of faults is written as one, and the default client plays it: `lost-final`
+A schedule that is a set of faults is written as one, and the usual client plays it: `lost-final`
 is `lost3`. The others are scripts.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.scenario import Caller, Scenario, Schedule, make_schedule
-from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.steps import (
     AGREE,
     CANCEL,
@@ -372,10 +372,10 @@ SCHEDULES: dict[str, Schedule] = {
             sticky=True,
         ),
         make_schedule(
-            "misrouted",
+            "missent",
             "Such a balancer sends a round to the wrong instance once, and the retry to the right"
             " one.",
-            "misrouted3",
+            "missent3",
             sticky=True,
         ),
         make_schedule(

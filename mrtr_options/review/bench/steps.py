@@ -1,7 +1,7 @@
 """The steps of a script: what a client sends, one after the other, and what happens between.
 
 A step is data, since a script is not only played (`player`). A review asks beforehand what a
-deployment needs for it, leaves steps out to find the smallest script that shows a finding, and
+deployment needs for it, leaves steps out to find the smallest script that shows a breach, and
 counts what it costs.
 
 The rounds of a call are named by the question they answer: "first" (none), "place", "units", and
@@ -11,7 +11,8 @@ one script serves options that ask less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ import mcp_types as types
 from pydantic import ValidationError
 
 from mrtr_options.review.bench.faults.kinds import Need
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 # --- the user's answers -------------------------------------------------------------------------
 
@@ -66,27 +68,76 @@ def _answer(action: str, content: Any) -> types.ElicitResult:
 
 # --- changes to the state -----------------------------------------------------------------------
 
-KeyEdit = Literal[
-    "in capitals",
-    "in other case",
-    "a space before it",
-    "a space behind it",
-    "with a prefix",
-    "cut short",
-    "in full width",
-    "an underscore behind it",
-    "behind a slash",
-    "behind a dot",
-    "before a dot",
-    "with an index",
-]
+
+def in_full_width(text: str) -> str:
+    """Return a text in full-width letters, which Unicode calls compatible."""
+    return text.translate({ordinal: ordinal + 0xFEE0 for ordinal in range(ord("!"), ord("~") + 1)})
+
+
+KEY_EDITS: dict[str, Callable[[str], str]] = {
+    "in capitals": str.upper,
+    "in other case": str.swapcase,
+    "a space before it": " {}".format,
+    "a space behind it": "{} ".format,
+    "with a prefix": "the-{}".format,
+    "cut short": lambda key: key[:-1],
+    "in full width": in_full_width,
+    "an underscore behind it": "{}_".format,
+    "behind a slash": "old/{}".format,
+    "behind a dot": "old.{}".format,
+    "before a dot": "{}.old".format,
+    "with an index": "{}[0]".format,
+}
 """The changes that a client makes to the key of a question, so that no question has that key."""
 
-StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
+
+def edit_key(key: str, edit: str) -> str:
+    """Return another key that a careless server may take for this one.
+
+    A key that the edit leaves as it is gets an underscore: it has no letters, for example.
+    """
+    changed = KEY_EDITS[edit](key)
+    return changed if changed != key else f"{key}_"
+
+
+def _change_letter(state: str) -> str:
+    middle = len(state) // 2
+    letter = "A" if state[middle : middle + 1] not in ("A", "a") else "B"
+    return state[:middle] + letter + state[middle + 1 :]
+
+
+def _in_another_place(part: str) -> str:
+    """Put another place into a part of a token; return it unchanged if it has none in base64."""
+    try:
+        payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return part
+    forged = base64.urlsafe_b64encode(payload.replace(b"Illinois", b"Missouri")).decode()
+    return part if b"Illinois" not in payload else forged[: len(part)]
+
+
+def _move(state: str) -> str:
+    forged = ".".join(map(_in_another_place, state.split(".")))
+    return forged if forged != state else _change_letter(state)
+
+
+STATE_EDITS: dict[str, Callable[[str], str | None]] = {
+    "changed": _change_letter,
+    "cut short": lambda state: state[:-8],
+    "not a state": lambda state: "not a state",
+    "too long": lambda state: state + "A" * (4 * MAX_TOKEN_BYTES),  # and a body that servers read
+    "another place": _move,
+    "drop": lambda state: None,
+}
 """The changes that a client makes to a state that it was given.
 
 It writes another place into it, if it can be read, or sends the round without a state ("drop").
 """
+
+
+def edit_state(state: str | None, edit: str | None) -> str | None:
+    """Apply an edit to a state. Return it unchanged if there is no state or no edit."""
+    return state if state is None or edit is None else STATE_EDITS[edit](state)
 
 
 # --- steps --------------------------------------------------------------------------------------
@@ -136,7 +187,7 @@ class Send(Step):
     """One round, sent by a modern client.
 
     Attributes:
-        round: The name of the round: the question that it answers.
+        name: The name of the round: the question that it answers.
         answer: The user's answer to that question; None to agree.
         call: The number of the call, if a client makes several.
         extra: Answers to questions that were not asked, by key: an answer, or content that is
@@ -153,13 +204,13 @@ class Send(Step):
         principal: The caller, if not the call's user.
         asks: Whether the client declares elicitation on this request.
         takes_tasks: Whether the client declares the Tasks extension on this request.
-        key_edit: The client's change to the key of its answer.
-        edit: The client's change to the state.
+        key_edit: The client's change to the key of its answer, of `KEY_EDITS`.
+        edit: The client's change to the state, of `STATE_EDITS`.
         state_of: The call whose state it carries, if not its own.
         state: A state from elsewhere that it carries.
     """
 
-    round: RoundName
+    name: RoundName
     answer: UserAnswer | None = None
     call: int = 1
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -172,8 +223,8 @@ class Send(Step):
     principal: str | None = None
     asks: bool = True
     takes_tasks: bool = False
-    key_edit: KeyEdit | None = None
-    edit: StateEdit | None = None
+    key_edit: str | None = None
+    edit: str | None = None
     state_of: int | None = None
     state: str | None = None
 
@@ -236,7 +287,7 @@ class WholeCall(Step):
         asks: Whether the client declares elicitation.
         leaves: The field of the question at which the client is gone.
         waits_for: Its user thinks until this other call, which begins meanwhile, has ended.
-        thinks: The seconds that its user thinks before each answer, by the instances' clocks.
+        thinks: The seconds that pass before each answer arrives, by the instances' clocks.
         session: The name of the session in which it is made, for a client that stays connected;
             only where the review runs the server.
     """

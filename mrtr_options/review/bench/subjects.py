@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, runnable
 from mrtr_options.tool.notation import (
     ASK_AGAIN,

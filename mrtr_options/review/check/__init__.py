@@ -1,1 +1,1 @@
-"""The review of one proposal: its cases, its findings, its risks, and the report of them."""
+"""The review of one proposal: its cases, its breaches, its risks, and the report of them."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
+    KEY_EDITS,
     NOTHING,
     ROOTS,
-    KeyEdit,
     Repeat,
     Send,
     Step,
@@ -23,6 +23,7 @@ from mrtr_options.review.bench.steps import (
     refuse,
 )
 from mrtr_options.review.check.calls import (
+    CHOSEN,
     CITIES,
     case,
     choices_of,
@@ -104,11 +105,11 @@ def near_keys_case() -> Scenario:
     """Send a good answer under a key that is nearly the question's own; then under its own."""
     who: list[Caller] = []
     steps: list[Step] = []
-    for edit, name in itertools.product(get_args(KeyEdit), ("place", "units")):
+    for edit, name in itertools.product(KEY_EDITS, ("place", "units")):
         who.append(Caller("Springfield", user_in_turn(len(who))))
         clean = rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
         for step in clean:
-            if step.round == name:
+            if step.name == name:
                 near = replace(step, key_edit=edit)
                 steps += [near, replace(near, answer=DECLINE, only_if="asked")]
             steps.append(_if_asked(step))
@@ -117,7 +118,7 @@ def near_keys_case() -> Scenario:
 
 def _if_asked(step: Send) -> Send:
     """Return a step that is left out if its question is not asked."""
-    return step if step.round == "first" else replace(step, only_if="asked")
+    return step if step.name == "first" else replace(step, only_if="asked")
 
 
 def refusals_case() -> Scenario:
@@ -248,8 +249,8 @@ def _add_unasked_alone(who: list[Caller], steps: list[Step]) -> None:
             who.append(Caller("Springfield", user_in_turn(len(who))))
             number = len(who)
             for step in rounds(number, who[-1], "Springfield, Massachusetts"):
-                if step.round == name:
-                    steps.append(Send(step.round, NOTHING, call=number, extra=extra))
+                if step.name == name:
+                    steps.append(Send(step.name, NOTHING, call=number, extra=extra))
                 steps.append(_if_asked(step))
 
 
@@ -265,11 +266,10 @@ def cannot_be_asked_case() -> Scenario:
             for answer in (NOTHING, None, DECLINE, CANCEL):
                 who.append(Caller(location, "bob"))
                 number = len(who)
-                good = {"place": place("Springfield, Missouri"), "units": units("imperial")}
                 steps.append(Send("first", call=number))
                 if location == "Springfield" and name == "units":
-                    steps.append(Send("place", good["place"], call=number))
-                said = answer or good[name]
+                    steps.append(Send("place", CHOSEN["place"], call=number))
+                said = answer or CHOSEN[name]
                 steps.append(Send(name, said, call=number, asks=False))  # pyright: ignore
     for declares in (None, "empty", "form"):  # others still are asked
         who.append(Caller("Springfield", declares=declares))

@@ -5,7 +5,8 @@ Knows the processes of a file; nothing of what is done with what is found.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, get_args
 
 import mcp_types as types
@@ -13,11 +14,10 @@ import mcp_types as types
 from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
-from mrtr_options.review.bench.messages import Request
+from mrtr_options.review.bench.messages import Era, Request
 from mrtr_options.review.bench.run import take_steps
-from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.scenario import Caller, Scenario, Setup
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.setup import Era, Setup
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
@@ -33,17 +33,19 @@ from mrtr_options.review.bench.steps import (
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.calls import in_turn
 
-Outcome = Literal["reported", "declined", "cancelled", "did not fit", "refused", "abandoned"]
+Outcome = Literal[
+    "reported", "declined", "cancelled", "did not fit", "refused", "failed", "abandoned"
+]
 """The end of each call of a batch.
 
 It ends with a report; it is declined or cancelled; it is left after an answer that does not fit,
-after a changed state, or at the first question.
+after a changed state, after a bill that failed, or at the first question.
 """
 
 MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
 """The most that a process may hold in addition after `CALLS` calls.
 
-It may be a pool of workers, and an allocator's reserve.
+It may be an allocator's reserve. A pool may grow further, but only once: see `find_held`.
 """
 
 CALLS: dict[Era, int] = {"modern": 200, "legacy": 100}
@@ -61,13 +63,19 @@ WARM = 20
 _WORDS: dict[Outcome, str] = {
     "did not fit": "given an answer that does not fit",
     "refused": "given a changed state",
+    "failed": "not billed, since the ledger fails",
 }
 
 
 async def find_held(
     subject: Subject, children: Children, era: Era, on_begin: Callable[[str], None]
-) -> AsyncGenerator[tuple[Outcome, str]]:
-    """Make calls with each outcome, and yield the outcomes after which a process holds too much.
+) -> tuple[Outcome, str] | None:
+    """Return the first outcome after which a process holds too much, and how much it holds.
+
+    A process that holds all its slots answers no more.
+
+    A batch that leaves too much is made once more. A pool of threads or connections grows until
+    enough of its calls have met, which depends on the machine. Then it stays; what leaks grows on.
 
     Args:
         subject: The subject that is called.
@@ -75,25 +83,38 @@ async def find_held(
         era: The client's era.
         on_begin: Called with the name of each batch before it is made.
     """
+    calls = CALLS[era]
+    part = calls // PARTS
     async with children.started(subject, named("clean-tokyo", era).on_one()) as instances:
+        instances.death_seconds = 0.0  # at which of the calls a process dies makes no difference
         await _make(instances, "reported", WARM, era)  # fills caches and pools
         before = await _held_now(instances, children)
         for outcome in get_args(Outcome):
             if outcome == "refused" and era == "legacy":  # an old client holds no state
                 continue
-            calls = CALLS[era] // PARTS
-            on_begin(f"{calls} calls that are {_WORDS.get(outcome, outcome)}, {era}")
-            await _make(instances, outcome, calls, era)
+            words = _WORDS.get(outcome, outcome)
+            on_begin(f"{part} calls that are {words}, {era}")
+            if await _make(instances, outcome, part, era):
+                return (
+                    outcome,
+                    f"no response any more, after {part} calls or fewer that were {words}",
+                )
             after = await _held_now(instances, children)
-            if too_much(before, after, CALLS[era] // PARTS, CALLS[era]):
-                calls = CALLS[era]
-                await _make(instances, outcome, calls - calls // PARTS, era)
+            if too_much(before, after, part, calls):
+                await _make(instances, outcome, calls - part, era)
+                after = await _held_now(instances, children)
+            if too_much(before, after, calls, calls):
+                before = after
+                await _make(instances, outcome, calls, era)
                 after = await _held_now(instances, children)
                 found = too_much(before, after, calls, calls)
                 if found:
-                    words = _WORDS.get(outcome, outcome)
-                    yield outcome, f"{', '.join(found)} more, after {calls} calls that were {words}"
+                    return (
+                        outcome,
+                        f"{', '.join(found)} more, after {calls} calls that were {words}",
+                    )
             before = after
+    return None
 
 
 def too_much(
@@ -116,25 +137,30 @@ def too_much(
 
 
 def one_call(outcome: Outcome, era: Era) -> Scenario:
-    """Return one call of a batch, as its finding tells it."""
+    """Return one call of a batch, as its breach tells it."""
     slugs: dict[Outcome, str] = {
         "declined": "decline",
         "cancelled": "cancel",
         "did not fit": "bad-answer",
         "refused": "tampered",
+        "failed": "failed-bill",
         "abandoned": "abandoned",
     }
     slug = slugs.get(outcome, "clean-tokyo")
     return named(slug if era == "modern" else "clean-tokyo", era).on_one()
 
 
-async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
-    """Make calls that all end in the same way."""
+async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) -> bool:
+    """Make calls that all end in the same way, until one hangs. Return whether one did."""
     for number in range(calls):
         location = in_turn(("Tokyo", "Springfield"), number)
         steps = _steps(outcome) if era == "modern" else (_whole_call(outcome, location),)
         scenario = Scenario(outcome, "", Setup(era), (Caller(location),), script=steps)
-        await take_steps(Player(scenario, instances))
+        player = Player(scenario, instances)
+        await take_steps(player)
+        if player.hung:
+            return True
+    return False
 
 
 def _steps(outcome: Outcome) -> tuple[Step, ...]:
@@ -143,6 +169,8 @@ def _steps(outcome: Outcome) -> tuple[Step, ...]:
         return (FIRST, PLACE, UNITS)
     if outcome == "abandoned":
         return (FIRST,)
+    if outcome == "failed":
+        return (FIRST, PLACE, replace(UNITS, fault="fail@bill"))
     edit = "changed" if outcome == "refused" else None
     said = _ANSWERS.get(outcome, {})
     return (FIRST, *(Send(name, said.get(name), edit=edit) for name in ASKED))
@@ -150,7 +178,9 @@ def _steps(outcome: Outcome) -> tuple[Step, ...]:
 
 def _whole_call(outcome: Outcome, location: str) -> WholeCall:
     first = "place" if location == "Springfield" else "units"
-    return WholeCall(_ANSWERS.get(outcome, {}), leaves=first if outcome == "abandoned" else "")
+    leaves = first if outcome == "abandoned" else ""
+    fault = "fail@bill" if outcome == "failed" else None
+    return WholeCall(_ANSWERS.get(outcome, {}), leaves=leaves, fault=fault)
 
 
 ASKED: tuple[RoundName, ...] = ("place", "units")

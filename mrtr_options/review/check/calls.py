@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar
 
 import mcp_types as types
 
-from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.setup import Era, Setup
+from mrtr_options.review.bench.messages import Era
+from mrtr_options.review.bench.scenario import Caller, Scenario, Setup
 from mrtr_options.review.bench.steps import Send, Step, accept
 from mrtr_options.review.judge.contract.content import UNITS, places_meant
 from mrtr_options.tool.weather import REPORTS
@@ -44,6 +44,10 @@ def place(choice: Any) -> types.ElicitResult:
 def units(choice: Any) -> types.ElicitResult:
     """Return an answer to the question "units"."""
     return accept({"units": choice})
+
+
+CHOSEN = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+"""Answers to a call for Springfield that differ from what is assumed."""
 
 
 def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") -> list[Send]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.steps import ListTools, Send, Step, WholeCall
 from mrtr_options.review.check.calls import case, choices_of, in_turn, rounds, units, user_in_turn
 from mrtr_options.review.judge.contract.content import UNITS

@@ -114,7 +114,7 @@ def again_case(instances: Literal[1, 2]) -> Scenario:
             steps.append(replace(step, again="at once" if number == 10 else "later"))
     who.append(Caller("Springfield"))
     for step in rounds(len(who), who[-1], "Springfield, Missouri", "imperial"):
-        if step.round != "first":  # the response to a round without the answer is lost
+        if step.name != "first":  # the response to a round without the answer is lost
             steps.append(replace(step, answer=NOTHING, lost=True))
         steps.append(step)
     slug = f"again-{instances}"
@@ -143,6 +143,15 @@ def astray_case() -> Scenario:
     steps.append(Send("first", call=len(who), to=1))
     for edit in ("changed", "cut short"):
         steps.append(Send("units", call=len(who), edit=edit, to=1))
+    steps += [
+        Send("units", call=len(who), location="Lisbon", to=1),
+        Send("units", call=len(who), principal="mallory", to=1),
+        Send("units", units("kelvin"), call=len(who), to=1),
+        *(
+            Send("units", call=len(who), arguments=bad, to=1)
+            for bad in ({"location": 5}, {"location": "Tokyo" + " " * 96})
+        ),
+    ]
     why = "Calls with equal arguments go on at the instance that did not ask."
     return case("astray", why, who, steps, instances=2)
 
@@ -173,9 +182,13 @@ def at_once_case(slug: str, *users: str) -> Scenario:
 def crowd_case() -> Scenario:
     """Go on with a call after as many others were open as a server has room for.
 
-    Most of the others are its own user's. When most of them have ended there is room again.
+    Most of the others are its own user's. When most of them have ended there is room again, and the
+    oldest go on: a name that another call was given, too, shows there.
     """
-    who = (ROOM - OTHERS) * [Caller("Springfield")]
+    who = [
+        Caller(in_turn(("Portland", "Springfield"), number))
+        for number in range(1, ROOM - OTHERS + 1)
+    ]
     # The names are too short to be looked for.
     users = [f"u{number}" for number in range(USERS)]
     who += [Caller("Tokyo", in_turn(users, number)) for number in range(MOST - len(who))]
@@ -184,16 +197,17 @@ def crowd_case() -> Scenario:
     begin += [Send("first", call=number, only_if="room") for number in range(ROOM + 1, MOST + 1)]
     # So many are at work at the same time.
     begin[0] = replace(begin[0], fault="lock@audit")
-    answers_in_turn = [None, *(USERS - 1) * [DECLINE]]  # most decline
+    answers_in_turn = [None, *4 * [DECLINE]]  # most decline
     ends = [
         Send("units", in_turn(answers_in_turn, number), call=number)
         for number in range(ROOM - OTHERS + 1, MOST + 1)
     ]
+    oldest = [rounds(number, who[number - 1])[1] for number in range(2, OLDEST + 2)]
     who += [Caller("Tokyo", "u1"), Caller("Springfield")]
     new = [rounds(number, who[number - 1]) for number in (MOST + 1, MOST + 2)]
     batches = [
         Together(tuple(each[at : at + AT_ONCE]))
-        for each in (begin[: ROOM - 1], begin[ROOM - 1 :], ends)
+        for each in (begin[: ROOM - 1], begin[ROOM - 1 :], ends, oldest)
         for at in range(0, len(each), AT_ONCE)
     ]
     steps: list[Step] = [one, *batches, *new[0], *answers, *new[1]]
@@ -208,8 +222,12 @@ OTHERS = 100
 """The number of open calls of other users, if one user has most of them."""
 
 
-MOST = 1_500
+MOST = 1_300
 """The most open calls, if a server has room for more than it has to."""
+
+
+OLDEST = 300
+"""The number of the user's calls that go on at the end."""
 
 
 AT_ONCE = 50

@@ -7,8 +7,8 @@ from typing import Any
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from mrtr_options.review.bench.messages import Declares
 from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
@@ -21,6 +21,7 @@ from mrtr_options.review.bench.steps import (
     refuse,
 )
 from mrtr_options.review.check.calls import (
+    CHOSEN,
     case,
     choices_of,
     in_turn,
@@ -105,9 +106,11 @@ def legacy_waits_case() -> Scenario:
     ]
     who.append(Caller("Tokyo", "user-0"))  # who thinks in another call
     last = len(who)
-    said: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
-    thinking = [WholeCall(said, call=number, waits_for=last) for number in range(2, last)]
-    steps: list[Step] = [Together((*thinking, WholeCall(said, call=last))), WholeCall(said, call=1)]
+    thinking = [WholeCall(CHOSEN, call=number, waits_for=last) for number in range(2, last)]
+    steps: list[Step] = [
+        Together((*thinking, WholeCall(CHOSEN, call=last))),
+        WholeCall(CHOSEN, call=1),
+    ]
     return case("legacy-waits", "Users think, and others call.", who, steps, era="legacy")
 
 
@@ -118,12 +121,11 @@ THINKING = 8
 def legacy_leaves_case() -> Scenario:
     """Let clients of the old era leave at each question; their users and others go on."""
     who = [Caller("Springfield"), Caller("Springfield", "bob"), Caller("Tokyo"), Caller("Lisbon")]
-    said: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
     steps: list[Step] = [
-        WholeCall(said, leaves="place"),
-        WholeCall(said, call=2, leaves="units"),
+        WholeCall(CHOSEN, leaves="place"),
+        WholeCall(CHOSEN, call=2, leaves="units"),
         WholeCall(call=3, leaves="units"),
-        *(WholeCall(said, call=number) for number in (4, 1, 2)),
+        *(WholeCall(CHOSEN, call=number) for number in (4, 1, 2)),
     ]
     return case("legacy-leaves", "Clients leave at a question.", who, steps, era="legacy")
 
@@ -153,11 +155,7 @@ def legacy_thinks_case() -> Scenario:
     for seconds in THINK_SECONDS:
         for location in ("Springfield", "Tokyo"):
             who.append(Caller(location, user_in_turn(len(who))))
-            said: dict[str, Any] = {
-                "place": place("Springfield, Missouri"),
-                "units": units("imperial"),
-            }
-            steps.append(WholeCall(said, call=len(who), thinks=seconds))
+            steps.append(WholeCall(CHOSEN, call=len(who), thinks=seconds))
     return case("legacy-thinks", "A user thinks for a while.", who, steps, era="legacy")
 
 

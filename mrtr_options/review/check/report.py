@@ -1,48 +1,116 @@
-"""The report on a proposal. Knows findings and risks; nothing of how they were found."""
+"""The report on a proposal: its breaches, and the risks that the contract allows.
+
+Knows breaches and anomalies; nothing of how they were found.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS
+from mrtr_options.review.bench.faults import names_of
 from mrtr_options.review.bench.history import History, Received
-from mrtr_options.review.check.compared import Way
-from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
-from mrtr_options.review.check.risks import Risk
-from mrtr_options.review.check.story import finding_as_json
-from mrtr_options.review.explore.counterexamples import Explored
+from mrtr_options.review.check.breaches import GIVE_UP, Breach, breaches
+from mrtr_options.review.check.compared import Nearest, Way
+from mrtr_options.review.check.story import breach_as_json
+from mrtr_options.review.explore.counterexamples import Explored, rank
+from mrtr_options.review.judge.anomalies import ANOMALIES, Anomaly
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.contract.task_rules import has_tasks
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.tool.guarantees import Guarantees
 
+ALSO = ("key-rotation",)
+"""Schedules of a call that should go on, and that no fault stands for."""
+
+
+_KEYED = (
+    "end a round whose effect fails in error -32603, which a client sends again; give one that may"
+    " have happened an idempotency key that its destination honours (in the guard: single_use:"
+    " attempts=2)"
+)
+INSTEAD = {
+    (
+        "charged twice",
+        "every call",
+    ): "charge in one line, after the last answer; no guard helps here",
+    (
+        "charged twice",
+        "at an effect",
+    ): "give the bill an idempotency key that its destination honours",
+    ("charged, told of an error", "at an effect"): _KEYED,
+    ("call lost", "at an effect"): _KEYED,
+    (
+        "call lost",
+        "key-rotation",
+    ): "verify a state with each of the server's keys, not the first alone",
+}
+"""Advice for anomalies whose remedy does not help, by the anomaly's name and its cause."""
+
 
 @dataclass(frozen=True)
-class Nearest:
-    """The option that behaves most like a proposal, alone or in a wrapper.
+class Risk:
+    """An anomaly that a proposal shows.
 
     Attributes:
-        option: Its name: "F", "F+guard".
-        differs: Pairs of different observations: the proposal's and the option's.
+        anomaly: The anomaly.
+        counterexamples: The smallest sets of faults that show it, as `play` takes them, the most
+            common first; "" for no fault. Or the name of a schedule.
     """
 
-    option: str
-    differs: list[tuple[Observation, Observation]]
+    anomaly: Anomaly
+    counterexamples: tuple[str, ...]
+
+    @property
+    def remedy(self) -> tuple[str, tuple[str, ...]]:
+        """The advice for its first counterexample, and the subjects that it has spared the risk."""
+        first = self.counterexamples[0]
+        where = "at an effect" if "@" in first else first or "every call"
+        other = INSTEAD.get((self.anomaly.name, where))
+        return (other, ()) if other else (self.anomaly.remedy, self.anomaly.spared)
 
     def as_json(self) -> dict[str, Any]:
         """Return one JSON object."""
-        differs = [
-            {"schedule": own.schedule, "era": own.era, "here": own.cell, "there": other.cell}
-            for own, other in self.differs
+        return {
+            "anomaly": self.anomaly.name,
+            "says": self.anomaly.says,
+            "harms": self.anomaly.harms,
+            "witnesses": self.counterexamples,
+            "remedy": self.remedy[0],
+            "subjects": self.remedy[1],
+        }
+
+
+def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk]:
+    """Return the anomalies that were found, money first.
+
+    Args:
+        explored: The results of a call under faults.
+        shown: The anomalies of the schedules in `ALSO`, by slug.
+    """
+    found: list[Risk] = []
+    for anomaly in ANOMALIES:
+        counterexamples = [
+            names_of(faults) for faults in explored.counterexamples.get(anomaly.name, [])
         ]
-        return {"option": self.option, "differs": differs}
+        if "" not in counterexamples:
+            counterexamples += [slug for slug, names in shown.items() if anomaly.name in names]
+        if counterexamples:
+            found.append(Risk(anomaly, tuple(sorted(counterexamples, key=rank))))
+    return found
 
 
-NEVER_LOOKED_AT = ("standard input and output", "effects of other tools, resources and prompts")
+NEVER_LOOKED_AT = (
+    "standard input and output",
+    "effects of other tools, resources and prompts",
+    "sampling and roots of old clients",
+    "room for calls after a thousand abandoned ones",
+)
 """What a review has no case for."""
 
 
@@ -80,7 +148,7 @@ class Report:
 
     target: str
     own: Guarantees | None = None
-    first: dict[str, Finding] = field(default_factory=dict[str, Finding])
+    first: dict[str, Breach] = field(default_factory=dict[str, Breach])
     tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     observations: list[Observation] = field(default_factory=list[Observation])
     broken: list[tuple[Property, Observation]] = field(
@@ -133,7 +201,7 @@ class Report:
                 self.tools = event.reply.tools
         self.tasks_seen |= has_tasks(history)
         self._note_state_only(history)
-        found = findings(history, self.tools)
+        found = breaches(history, self.tools)
         if any(each.rule == rules.EVERY_REQUEST_IS_ANSWERED.name for each in found):
             self.unanswered += 1
         for each in found:
@@ -153,26 +221,26 @@ class Report:
             where.setdefault(scenario.name)
 
     @property
-    def findings(self) -> list[Finding]:
+    def breaches(self) -> list[Breach]:
         """The breaches of the contract, each rule with the smallest run that shows it.
 
-        A breach that follows from another finding is left out.
+        A breach that follows from another one is left out.
         """
-        in_verdict = [each for each in self._first_findings if RULES[each.rule].in_verdict]
+        in_verdict = [each for each in self._first_breaches if RULES[each.rule].in_verdict]
         return [each for each in in_verdict if not each.follows]
 
     @property
-    def departures(self) -> list[Finding]:
+    def departures(self) -> list[Breach]:
         """The breaches of rules that are reported and are no part of the verdict."""
-        return [each for each in self._first_findings if not RULES[each.rule].in_verdict]
+        return [each for each in self._first_breaches if not RULES[each.rule].in_verdict]
 
     @property
-    def _first_findings(self) -> list[Finding]:
+    def _first_breaches(self) -> list[Breach]:
         return [self.first[rule] for rule in RULES if rule in self.first]
 
-    def following(self, finding: Finding) -> list[str]:
-        """Return the rules that are broken because of a finding."""
-        return [each.rule for each in self._first_findings if each.follows == finding.rule]
+    def following(self, breach: Breach) -> list[str]:
+        """Return the rules that are broken because of a breach."""
+        return [each.rule for each in self._first_breaches if each.follows == breach.rule]
 
     @property
     def longest_state(self) -> int:
@@ -180,15 +248,21 @@ class Report:
         return max((size for seen in self.observations for size in seen.state_bytes), default=0)
 
     @property
-    def broken_names(self) -> list[str]:
-        """The rules and the guarantees that turn the verdict, each once."""
-        rules = [each.rule for each in self.findings]
-        return list(dict.fromkeys([*rules, *(each.name for each, _ in self.broken)]))
+    def broken_names(self) -> dict[str, list[str]]:
+        """The names of the rules, and of the guarantees, that turn the verdict, each once."""
+        names = {
+            "rule": [each.rule for each in self.breaches],
+            "guarantee": list(dict.fromkeys(each.name for each, _ in self.broken)),
+        }
+        return {noun: found for noun, found in names.items() if found}
 
     @property
     def holds(self) -> bool:
         """Return whether the proposal keeps the contract and what it guarantees itself."""
-        return not (self.findings or self.broken)
+        return not (self.breaches or self.broken)
+
+    def _as_told(self, breach: Breach) -> dict[str, Any]:
+        return breach_as_json(breach) | {"followed_by": self.following(breach)}
 
     def as_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -198,16 +272,10 @@ class Report:
             "holds": self.holds,
             "runs": self.runs,
             "judged": self.judged,
-            "findings": [
-                finding_as_json(each) | {"followed_by": self.following(each)}
-                for each in self.findings
-            ],
-            "departs": [
-                finding_as_json(each) | {"followed_by": self.following(each)}
-                for each in self.departures
-            ],
+            "findings": list(map(self._as_told, self.breaches)),
+            "departs": list(map(self._as_told, self.departures)),
             "longest_state": self.longest_state,
-            "broken": self.broken_names,
+            "broken": [name for names in self.broken_names.values() for name in names],
             "guarantees_broken": [
                 {
                     "guarantee": each.name,

@@ -1,4 +1,4 @@
-"""The steps of a review: make the runs, hold each against the contract, and shrink the findings.
+"""The steps of a review: make the runs, hold each against the contract, and shrink the breaches.
 
 Knows deployments by their protocol; nothing of how the servers of a proposal are found or started.
 """
@@ -8,58 +8,68 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.deployments import Deployment
 from mrtr_options.review.bench.deployments.children import CannotStart, Children
-from mrtr_options.review.bench.faults import names_of
-from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.run import run as run_one
+from mrtr_options.review.bench.deployments.remote import Remote
+from mrtr_options.review.bench.faults import Fault, names_of
+from mrtr_options.review.bench.history import History, Received
+from mrtr_options.review.bench.messages import ERAS, HUNG
+from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import ERAS
 from mrtr_options.review.check import batches
-from mrtr_options.review.check.cases import TASKS
-from mrtr_options.review.check.exploration import Exploration
-from mrtr_options.review.check.findings import (
+from mrtr_options.review.check.breaches import (
     GIVE_UP,
-    Finding,
+    Breach,
+    Made,
     on_its_own,
     smallest,
+    waiting_calls,
 )
-from mrtr_options.review.check.pace import Pace
-from mrtr_options.review.check.plan import Extent, Plan, Planner, Proposal
-from mrtr_options.review.check.report import Report
-from mrtr_options.review.check.risks import ALSO
-from mrtr_options.review.check.servers import Outcome, Servers
+from mrtr_options.review.check.cases import TASKS
+from mrtr_options.review.check.plan import Extent, Pace, Plan, Planner, Proposal
+from mrtr_options.review.check.report import ALSO, Report
+from mrtr_options.review.explore import explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import guarantees
 from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.facts import anomalies_in
 
 SMALLER_RUNS = 200
-"""The number of runs, about, that may be made to shrink the findings."""
+"""The number of runs, about, that may be made to shrink the breaches."""
 
 FRESH_RUNS = 60
-"""The number of runs on fresh servers after which no further finding is tried there."""
-
-OnRun = Callable[[str, int], None]
-"""Called with the name of each run, and with the number of runs, as far as it is known by then."""
-
-OnFinding = Callable[[Finding], None]
-"""Called with each broken rule as soon as it is found."""
+"""The number of runs on fresh servers after which no further breach is tried there."""
 
 _TOO_MANY = f"of over {ROOM:,} calls, since in another run a request had no response"
-_NOT_SMALLER = f"to make findings smaller, after {SMALLER_RUNS} of them"
+_NOT_SMALLER = f"to make breaches smaller, after {SMALLER_RUNS} of them"
 _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
+
+
+def _ignore(*_: object) -> None:
+    return
 
 
 @dataclass(frozen=True)
 class Listeners:
-    """The functions that hear of a review while it goes on."""
+    """The functions that hear of a review while it goes on.
 
-    on_run: OnRun
-    on_finding: OnFinding
+    Attributes:
+        on_run: Called with the name of each run of the proposal before it is made, and with the
+            number of runs, as far as it is known by then.
+        on_option: Called with the name of each run of an option that the proposal is compared with.
+        on_breach: Called with each broken rule as soon as it is found.
+    """
+
+    on_run: Callable[[str, int], None] = _ignore
+    on_option: Callable[[str], None] = _ignore
+    on_breach: Callable[[Breach], None] = _ignore
+
+
+NOBODY = Listeners()
 
 
 class Review:
@@ -68,13 +78,13 @@ class Review:
     def __init__(
         self,
         proposal: Proposal,
-        servers: Servers,
+        where: Deployment,
         extent: Extent,
         report: Report,
         listeners: Listeners,
     ) -> None:
         self.proposal = proposal
-        self.servers = servers
+        self.where = where
         self.extent = extent
         self.report = report
         self.pace = Pace()
@@ -83,6 +93,7 @@ class Review:
         self.legacy = Counter[str]()
         """The exceptions of an old client's runs."""
         self._listeners = listeners
+        self._made: list[Made] = []
         self._begun = 0
         self._expected = 1
         self._fresh_runs = 0
@@ -103,45 +114,53 @@ class Review:
     async def play(self, scenario: Scenario) -> History:
         """Make a run, and count it."""
         self.begin_scenario(scenario)
-        outcome = await self.servers.make(self.proposal.subject, scenario)
-        self.count(outcome)
-        return outcome.history
+        return await self._make(scenario)
 
     async def play_elsewhere(self, scenario: Scenario, where: Deployment) -> History:
         """Make a run on servers of its own, and count it."""
         self.begin_scenario(scenario)
-        history = await run_one(self.proposal.subject, scenario, where)
+        history = await run(self.proposal.subject, scenario, where)
         self.report.runs += 1
         return history
 
-    def count(self, outcome: Outcome) -> None:
-        """Count a run, and take its exceptions."""
+    @property
+    def tracebacks(self) -> list[str]:
+        """The latest exceptions of the author's code."""
+        return self.where.raised if isinstance(self.where, Children) else []
+
+    async def _make(self, scenario: Scenario) -> History:
+        """Make a run, and count it and its exceptions."""
+        before = Counter(self.tracebacks)
+        history = await run(self.proposal.subject, scenario, self.where)
+        open_calls = len(waiting_calls(history))
+        self._made.append(Made(scenario, len(history.exchanges), open_calls))
+        raised = Counter(self.tracebacks) - before
         self.report.runs += 1
-        scenario = outcome.history.scenario
         if scenario.setup.era == "legacy":
-            self.legacy += outcome.raised
+            self.legacy += raised
         elif not scenario.at_effects:
-            self.raised += outcome.raised
-        if outcome.is_gone:
+            self.raised += raised
+        if isinstance(self.where, Remote) and self.where.is_gone:
             self.report.stop_early()
+        return history
 
     def hold(self, history: History) -> None:
         """Hold a run against the contract, and report rules that are broken for the first time."""
         known = {*self.report.first}
         self.report.hold(history)
-        for finding in self.report.findings:
-            if finding.rule not in known:
-                self._listeners.on_finding(finding)
+        for breach in self.report.breaches:
+            if breach.rule not in known:
+                self._listeners.on_breach(breach)
 
     # --- the runs -------------------------------------------------------------------------------
 
     async def make_runs(self, before: Sequence[Scenario] = ()) -> Plan:
-        """Make all runs, and shrink the findings. Only the deadly cases are left.
+        """Make all runs, and shrink the breaches. Only the deadly cases are left.
 
         Args:
             before: Cases that are held against the contract before all others.
         """
-        planner = Planner(self.proposal, self.servers.where, self.extent, self.report)
+        planner = Planner(self.proposal, self.where, self.extent, self.report)
         plan = await planner.make_plan(before)
         self.pace = plan.pace
         setups = self.proposal.setups if self.extent.bound else ()
@@ -196,35 +215,68 @@ class Review:
 
     async def _explore(self, found: Explored) -> None:
         """Make a call under every set of faults up to a bound, and store its anomalies."""
-        exploration = Exploration(self.proposal, found, self.servers, self.report)
-        exploration.begin()
+        is_first = self.report.explored is None
+        if is_first:
+            self.report.explored = found
+        else:
+            self.report.otherwise.append(found)
+        kinds = tuple(self.proposal.kinds)
+        cannot = partial(self._cannot, found.scenario)
 
         async def play(scenario: Scenario) -> History:
             self.begin(names_of(scenario.faults) or "no fault")
-            outcome = await self.servers.make(self.proposal.subject, scenario)
-            self.count(outcome)
-            return outcome.history
+            return await self._make(scenario)
 
-        async for history in exploration.runs(play):
+        can = [name for name in kinds if cannot(name) is None]
+        async for history in explore(self.proposal.subject, found.scenario, found.bound, play, can):
             self.hold(history)
-            exploration.take(history)
+            self._take_anomalies(found, history, is_first=is_first)
             if not history.scenario.faults:
-                self._expected += exploration.following(history).count(None)
+                found.not_tried = not_tried(
+                    self.proposal.subject,
+                    found.scenario,
+                    can_strike=history.can_strike,
+                    kinds=kinds,
+                    cannot=cannot,
+                )
+                following = possible(self.proposal.subject, history, kinds)
+                reasons = [cannot(fault.name) for fault in following]
+                if is_first:
+                    self.report.left_out.update(filter(None, reasons))
+                self._expected += reasons.count(None)
             if self.report.stopped_early:
                 return
 
+    def _cannot(self, scenario: Scenario, name: str) -> str | None:
+        """Return why a kind of fault cannot happen there; None if it can."""
+        return self.where.cannot(scenario.under((Fault(1, 1, name),)))
+
+    def _take_anomalies(self, found: Explored, history: History, *, is_first: bool) -> None:
+        """Store the anomalies of a run, and the history of a counterexample of the first call."""
+        shown = anomalies_in(history)
+        faults = history.scenario.faults
+        found.take(faults, shown)
+        if is_first and any(faults in found.counterexamples[name] for name in shown):
+            self.report.histories[names_of(faults)] = history
+        replies = [event.reply for event in history.events if isinstance(event, Received)]
+        if any(reply.nothing == HUNG for reply in replies):
+            self.report.unanswered += 1
+
     async def _look_at_memory(self) -> None:
-        """Check how much a process holds of calls with one outcome, for each outcome and era."""
-        children = self.servers.where
+        """Find calls with one outcome and era of which a process holds too much, the first ones."""
+        children = self.where
         is_whole = not self.extent.only and not self.pace.is_slow
         if not isinstance(children, Children) or not is_whole:
             return
         subject = self.proposal.subject
         for era in ERAS:
-            async for outcome, came in batches.find_held(subject, children, era, self._begin_batch):
+            found = await batches.find_held(subject, children, era, self._begin_batch)
+            if found is not None:
+                outcome, came = found
                 history = await self.play(batches.one_call(outcome, era))
                 problem = rules.NOTHING_IS_KEPT.broken(None, "about as much as before", came)
-                self.report.first.setdefault(problem.property, Finding(history, problem))
+                self.report.first[problem.property] = Breach(history, problem)
+                return
 
     def _begin_batch(self, name: str) -> None:
         self.report.runs += 1
@@ -233,32 +285,32 @@ class Review:
     # --- smaller runs ---------------------------------------------------------------------------
 
     async def _make_smaller(self) -> None:
-        """Shrink the findings."""
+        """Shrink the breaches."""
         report = self.report
         begun = report.runs
         requests = self.pace.shrink_requests
-        for rule, finding in list(report.first.items()):
+        for rule, breach in list(report.first.items()):
             if report.runs - begun >= SMALLER_RUNS:
                 report.leave_out(_NOT_SMALLER)
                 return
-            if finding.follows:
+            if breach.follows:
                 continue
-            smaller = await smallest(self.play, finding, report.tools, requests=requests)
-            smaller = await self._on_its_own(smaller, finding)
+            smaller = await smallest(self.play, breach, report.tools, requests=requests)
+            smaller = await self._on_its_own(smaller, breach)
             if smaller.rule != rule:  # another rule is broken there, which may be reported already
                 del report.first[rule]
                 smaller = report.first.get(smaller.rule, smaller)
             report.first[smaller.rule] = smaller
 
-    async def _on_its_own(self, finding: Finding, whole: Finding) -> Finding:
-        """Return a shrunk finding of a whole run as fresh servers show it."""
+    async def _on_its_own(self, breach: Breach, whole: Breach) -> Breach:
+        """Return a shrunk breach of a whole run as fresh servers show it."""
         fresh = self.proposal.fresh
         if fresh is None or self._fresh_runs >= FRESH_RUNS:
-            return replace(finding, set_up=None if fresh else False)
+            return replace(breach, set_up=None if fresh else False)
         scenario = whole.history.scenario
-        scenarios = [made.scenario for made in self.servers.made]
+        scenarios = [made.scenario for made in self._made]
         until = next((at for at, made in enumerate(scenarios, start=1) if made is scenario), 0)
-        earlier = self.servers.made[:until]
+        earlier = self._made[:until]
 
         async def play(scenario: Scenario) -> History:
             self._fresh_runs += 1
@@ -267,6 +319,6 @@ class Review:
 
         try:
             requests = self.pace.shrink_requests
-            return await on_its_own(play, finding, whole, earlier, self.report.tools, requests)
+            return await on_its_own(play, breach, whole, earlier, self.report.tools, requests)
         except CannotStart:  # it is as it was found
-            return finding
+            return breach

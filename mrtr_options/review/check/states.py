@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from mrtr_options.review.bench.attacks.forgeries import Forge
-from mrtr_options.review.bench.client.edits import in_full_width
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.scenario import Caller, Scenario
 from mrtr_options.review.bench.steps import (
     CANCEL,
     DECLINE,
     NOTHING,
+    STATE_EDITS,
     Send,
-    StateEdit,
     Step,
     Wait,
+    in_full_width,
 )
-from mrtr_options.review.check.calls import case, choices_of, place, rounds, units
+from mrtr_options.review.check.calls import CHOSEN, case, choices_of, place, rounds, units
 
 
 def bad_states_case() -> Scenario:
     """Send every kind of bad state with every kind of answer, and without one."""
     who = [Caller("Springfield"), Caller("Springfield", "mallory"), Caller("Tokyo")]
-    good = {"place": place("Springfield, Missouri"), "units": units("imperial")}
     misfit = {"place": place("Tokyo, Japan"), "units": units("kelvin")}
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
 
     def each_answer(name: Literal["place", "units"], call: int) -> None:
-        for answer in (DECLINE, CANCEL, misfit[name], NOTHING, good[name]):
+        for answer in (DECLINE, CANCEL, misfit[name], NOTHING, CHOSEN[name]):
             steps.append(Forge(name, answer, call, most=FORGED))
-            for edit in get_args(StateEdit):
+            for edit in STATE_EDITS:
                 if edit != "drop":
                     steps.append(Send(name, answer, call=call, edit=edit))
             # A genuine one, in other hands and with other arguments.
@@ -40,10 +39,10 @@ def bad_states_case() -> Scenario:
 
     each_answer("place", 1)
     each_answer("units", 3)
-    steps.append(Send("place", good["place"]))
+    steps.append(Send("place", CHOSEN["place"]))
     each_answer("units", 1)
-    steps += [Send("units", good["units"]), Send("units", good["units"], call=3), Wait(660)]
-    for answer in (DECLINE, CANCEL, misfit["place"], NOTHING, good["place"]):  # too old by now
+    steps += [Send("units", CHOSEN["units"]), Send("units", CHOSEN["units"], call=3), Wait(660)]
+    for answer in (DECLINE, CANCEL, misfit["place"], NOTHING, CHOSEN["place"]):  # too old by now
         steps.append(Send("place", answer, call=2))
     return case("bad-states", "Every kind of bad state with every answer.", who, steps)
 
@@ -120,7 +119,7 @@ class _Attacks:
             Caller(second),
             Caller(first),
             Caller(first, None),
-            Caller(first, f"{_LONG}1"),
+            Caller(first, f"{_LONG}@one"),
             Caller(f" {first}"),
             Caller(f"{first} "),
         ]
@@ -190,7 +189,7 @@ class _Attacks:
         """Send states of long names, and of a name and a location that concatenate to the same."""
         for number in (self.LONG_NAME, self.SPACE_BEFORE, self.SPACE_BEHIND):
             self._ask_last(number)
-        self._answer(self.LONG_NAME, principal=f"{_LONG}2")
+        self._answer(self.LONG_NAME, principal=f"{_LONG}@two")
         self._answer(self.SPACE_BEFORE, principal="alice ", location=self.first)
         self._answer(self.SPACE_BEHIND, principal=" alice", location=self.first)
 
@@ -254,8 +253,8 @@ def elsewhere(history: History) -> Scenario | None:
         first, *later = rounds(number, who[-1])
         steps.append(first)
         for step in later:
-            answer = place(choices[-1]) if step.round == "place" else units("imperial")
-            if step.round == names[0]:
+            answer = place(choices[-1]) if step.name == "place" else units("imperial")
+            if step.name == names[0]:
                 steps.append(replace(step, answer=answer, state=reply.state))
             steps.append(step)
     if not who:

@@ -1,17 +1,18 @@
-"""A finding as a story: who did what, what the contract allows there, and what came.
+"""A breach as a story: who did what, what the contract allows there, and what came.
 
-Knows findings and how a run is told; nothing of how either was made.
+Knows breaches and how a run is told; nothing of how either was made.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mrtr_options.review.bench.history import History, Received, Sent
-from mrtr_options.review.bench.history.narrate import CLIENT, Row, narrate
-from mrtr_options.review.check.findings import Finding, sent_in, waiting_calls
+from mrtr_options.review.bench.history.narrate import Row, line_of, narrate
+from mrtr_options.review.check.breaches import Breach, sent_in, waiting_calls
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import plural
 
@@ -34,40 +35,40 @@ LONGEST_CYCLE = 4
 """The most lines between a line and its repetition for the two to be told as one."""
 
 
-def finding_as_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as one JSON object."""
-    history = finding.history
-    problem = finding.problem
+def breach_as_json(breach: Breach) -> dict[str, Any]:
+    """Return a breach as one JSON object."""
+    history = breach.history
+    problem = breach.problem
     return {
-        "rule": finding.rule,
-        "says": RULES[finding.rule].says,
-        "source": RULES[finding.rule].source,
+        "rule": breach.rule,
+        "says": RULES[breach.rule].says,
+        "source": RULES[breach.rule].source,
         "case": history.scenario.name,
         "era": history.era,
         "instances": history.scenario.instances,
         "allowed": problem.allowed,
         "came": problem.came,
-        "story": story(finding),
+        "story": story(breach),
     }
 
 
-def story(finding: Finding) -> list[str]:
+def story(breach: Breach) -> list[str]:
     """Tell the requests, the responses that the contract allows, and the actual response, by line.
 
     A run that could not be made small is told of one call, that of the request where it goes wrong,
     and of where its states come from.
     """
-    problem = finding.problem
-    rows = narrate(finding.history)
-    sent = sent_in(finding)
-    lines = _remarks(finding, rows)
+    problem = breach.problem
+    rows = narrate(breach.history)
+    sent = sent_in(breach)
+    lines = _remarks(breach, rows)
     if sent is not None and len(rows) > MOST_ROWS:
-        own = _shown_sendings(finding, rows, sent)
+        own = _shown_sendings(breach, rows, sent)
         shown = [row for row in rows if row.sending is None or row.sending in own]
         if shown != rows:
-            lines.append(_hidden(finding.history, rows, own, sent))
+            lines.append(_hidden(breach.history, rows, own, sent))
         rows = shown
-    told, verdict = _tell_run(finding, rows)
+    told, verdict = _tell_run(breach, rows)
     lines += told
     return [
         *_shortened(_counted(lines)),
@@ -77,29 +78,29 @@ def story(finding: Finding) -> list[str]:
     ]
 
 
-def _remarks(finding: Finding, rows: Sequence[Row]) -> list[str]:
+def _remarks(breach: Breach, rows: Sequence[Row]) -> list[str]:
     """Return the remarks that a reader needs besides the requests."""
     lines: list[str] = []
-    if finding.set_up is None:
+    if breach.set_up is None:
         lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
-    if finding.set_up:
+    if breach.set_up:
         lines.append("   (a fresh server does not show this: it depends on earlier requests)")
-        lines += _left_open(finding)
-    if finding.history.instances > 1 and len({row.end for row in rows if _is_request(row)}) == 1:
+        lines += _left_open(breach)
+    if breach.history.instances > 1 and len({row.end for row in rows if _is_request(row)}) == 1:
         lines.append("   (two instances run; the other one gets no request here)")
     if not any(row.kind == "failure" for row in rows):  # the server has hidden it
-        kinds = finding.history.scenario.at_effects
+        kinds = breach.history.scenario.at_effects
         lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]
     return lines
 
 
-def _left_open(finding: Finding) -> list[str]:
+def _left_open(breach: Breach) -> list[str]:
     """Return the line that names the earlier runs with calls that are still open."""
-    if not finding.open_before:
+    if not breach.open_before:
         return []
-    latest = finding.open_before[-MOST_NAMED:]
+    latest = breach.open_before[-MOST_NAMED:]
     named = [f"{count} of {name}" for name, count in reversed(latest)]
-    hidden = len(finding.open_before) - len(latest)
+    hidden = len(breach.open_before) - len(latest)
     more = [f"those of {plural(hidden, 'other run')}"] if hidden else []
     return [f"   (earlier calls that are still open: {', '.join([*named, *more])})"]
 
@@ -108,20 +109,20 @@ def _is_request(row: Row) -> bool:
     return row.kind == "request"
 
 
-def _shown_sendings(finding: Finding, rows: Sequence[Row], sent: Sent) -> set[int]:
+def _shown_sendings(breach: Breach, rows: Sequence[Row], sent: Sent) -> set[int]:
     """Return the sendings that are told of a long run.
 
     They are those of the call, and the sendings at work at the same time if they are few.
     """
-    own = _sendings_of(finding.history, sent.call) | {sent.sending}
-    beside = _beside(finding, rows) - own
+    own = _sendings_of(breach.history, sent.call) | {sent.sending}
+    beside = _beside(breach, rows) - own
     together = [row for row in rows if row.sending in beside | own]
     return own | beside if len(together) <= MOST_ROWS else own
 
 
-def _beside(finding: Finding, rows: Sequence[Row]) -> set[int]:
+def _beside(breach: Breach, rows: Sequence[Row]) -> set[int]:
     """Return the sendings with a row between the request where it goes wrong and its response."""
-    at = [at for at, row in enumerate(rows) if row.exchange == finding.problem.exchange]
+    at = [at for at, row in enumerate(rows) if row.exchange == breach.problem.exchange]
     between = rows[at[0] : at[-1]]
     return {row.sending for row in between if row.exchange and row.sending}
 
@@ -166,32 +167,25 @@ def _at_work(history: History, until: Sent) -> set[int]:
     return found
 
 
-def _tell_run(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+def _tell_run(breach: Breach, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     """Return the lines of a run up to where it goes wrong, and what else came there."""
     lines: list[str] = []
     latest = 0
-    kinds = finding.history.scenario.at_effects
+    kinds = breach.history.scenario.at_effects
     lasting = "fail@audit", "fail@bill"
     for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.name not in lasting}
     for row in rows:
-        match row.kind:
-            case "request":
-                latest = row.number
-                lines.append(f"{latest}. {row.text}{_where(finding.history, row)}")
-            case "response" if row.exchange == finding.problem.exchange:
+        line = line_of(replace(row, text=for_a_moment.get(row.text, row.text)))
+        if row.kind == "request":
+            latest = row.number
+            line = f"{line}{_where(breach.history, row)}"
+        elif row.kind == "response":
+            if row.exchange == breach.problem.exchange:
                 return lines, [f"   {each}" for each in row.wire[1:]]
-            case "response":
-                name = "" if row.number == latest else f"{row.number}. "
-                unseen = " (and never sees it)" if row.lost else ""
-                lines.append(f"   {name}gets {row.text}{unseen}")
-            case "effect":
-                lines.append(f"   effect: {row.text}")
-            case "question" | "answer" if CLIENT not in (row.start, row.end):
-                lines.append(f"   {row.label}")  # pushed to an old client
-            case "failure" | "crash" | "change" | "time":
-                lines.append(f"   {for_a_moment.get(row.text, row.text)}")
-            case _:
-                pass
+            if row.number != latest:
+                line = f"   {row.number}. {(line or '').lstrip()}"
+        if line is not None:
+            lines.append(line)
     return lines, []
 
 

@@ -21,24 +21,26 @@ from mrtr_options.review.bench.deployments import quiet_servers, remote, scratch
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE
 from mrtr_options.review.bench.history import Crashed, Effect, Received
-from mrtr_options.review.bench.messages import HUNG
-from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.messages import ERAS, HUNG, Era
+from mrtr_options.review.bench.policies import POLICIES
+from mrtr_options.review.bench.scenario import USUAL_SETUP, Fleet, Scenario, calling
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.setup import ERAS, Era, Fleet, Policy
 from mrtr_options.review.bench.steps import ListTools
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world.ledger import MADE_TO_FAIL
 from mrtr_options.review.check.cases import for_one_user
-from mrtr_options.review.check.compared import AGAIN, lost_result, measured, measured_of_ours
-from mrtr_options.review.check.nearest import nearest
+from mrtr_options.review.check.compared import (
+    AGAIN,
+    lost_result,
+    measured,
+    measured_of_ours,
+    nearest,
+)
 from mrtr_options.review.check.plan import Extent, Proposal
-from mrtr_options.review.check.report import Report
-from mrtr_options.review.check.review import Listeners, OnFinding, OnRun, Review
-from mrtr_options.review.check.risks import risks
-from mrtr_options.review.check.servers import Servers
+from mrtr_options.review.check.report import Report, risks
+from mrtr_options.review.check.review import NOBODY, Listeners, Review
 from mrtr_options.review.check.states import elsewhere
-from mrtr_options.review.explore.combinations import Play
-from mrtr_options.review.explore.summary import NOT_TRIED
+from mrtr_options.review.explore import NOT_TRIED, Play
 from mrtr_options.review.judge import guarantees
 from mrtr_options.tool.catalogue import (
     BEGIN,
@@ -49,10 +51,9 @@ from mrtr_options.tool.catalogue import (
     require_file,
     runnable,
 )
-from mrtr_options.tool.notation import DEFAULT, NAMED, SINGLE_USE
+from mrtr_options.tool.notation import DEFAULT_FOR_ALL, NAMED, SINGLE_USE
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import SqliteLedger
-from mrtr_options.tool.wrapped import source_of
 
 GUESSED = "", "secret"
 """Keys that anybody guesses."""
@@ -62,13 +63,6 @@ MOST_DIFFERENT = 1 / 4
 
 USUAL = Extent()
 """The extent of a review for which nothing else is asked."""
-
-OnOption = Callable[[str], None]
-"""Called with the name of each run of an option that the proposal is compared with."""
-
-
-def _ignore(*_: object) -> None:
-    return
 
 
 class CannotJudge(UsageError):
@@ -82,25 +76,21 @@ async def check_target(
     target: str,
     ledger_file: str | None,
     extent: Extent = USUAL,
-    on_begin: OnRun = _ignore,
-    on_option: OnOption = _ignore,
-    on_finding: OnFinding = _ignore,
+    listeners: Listeners = NOBODY,
 ) -> Report:
     """Review a proposal.
 
     Args:
         target: A file, a module, an option, a URL, or several with commas.
         ledger_file: The file in which a running server records its effects.
-        extent: See `check_file`.
-        on_begin: See `check_file`.
-        on_option: See `check_file`.
-        on_finding: See `check_file`.
+        extent: How thoroughly the proposal is reviewed.
+        listeners: Hear of the review while it goes on.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
     """
     if not target.startswith(remote.URL):
-        return await check_file(file_of(target), extent, on_begin, on_option, on_finding)
+        return await check_file(file_of(target), extent, listeners)
     if ledger_file is None:
         raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
     urls = [url.strip() for url in target.split(",")]
@@ -108,7 +98,7 @@ async def check_target(
         raise CannotLoad(
             f"{strange[0]!r} is not a URL; write http://HOST:PORT/mcp, or several with commas"
         )
-    return await check_url(urls, Path(ledger_file), extent, on_begin, on_option, on_finding)
+    return await check_url(urls, Path(ledger_file), extent, listeners)
 
 
 def file_of(target: str) -> Path:
@@ -201,9 +191,7 @@ async def try_file(path: Path) -> None:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder).running() as children:
                 proposal = Proposal(Subject(option))
-                servers = Servers(children)
-                listeners = Listeners(_ignore, _ignore)
-                review = Review(proposal, servers, USUAL, Report(str(path)), listeners)
+                review = Review(proposal, children, USUAL, Report(str(path)), NOBODY)
                 await check_first_call(
                     review.play, path.name, HANG_SECONDS, lambda: children.raised
                 )
@@ -220,19 +208,14 @@ async def try_file(path: Path) -> None:
 async def check_file(
     path: Path,
     extent: Extent = USUAL,
-    on_begin: OnRun = _ignore,
-    on_option: OnOption = _ignore,
-    on_finding: OnFinding = _ignore,
+    listeners: Listeners = NOBODY,
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
     Args:
         path: The file.
         extent: How thoroughly the file is reviewed.
-        on_begin: Called with the name of each run of the proposal before it is made, and with the
-            number of runs.
-        on_option: Called with the name of each run of an option that the proposal is compared with.
-        on_finding: Called with each broken rule as soon as it is found.
+        listeners: Hear of the review while it goes on.
 
     Raises:
         CannotLoad: There is no such file.
@@ -250,8 +233,7 @@ async def check_file(
         async with AsyncExitStack() as stack:
             stack.enter_context(quiet_servers())
             children = await stack.enter_async_context(_servers(option, extent))
-            listeners = Listeners(on_begin, on_finding)
-            review = Review(proposal, Servers(children), extent, report, listeners)
+            review = Review(proposal, children, extent, report, listeners)
             seconds = extent.hang_seconds
             await check_first_call(review.play, path.name, seconds, lambda: children.raised)
             first: list[Scenario] = []
@@ -273,14 +255,14 @@ async def check_file(
         if report.runs < 2:
             raise CannotJudge(error.reason, error.details) from error
         report.leave_out(f"since {error.reason}")
-    return await _judged(report, on_option)
+    return await _judged(report, listeners)
 
 
 def _clients(extent: Extent) -> list[Scenario]:
     """Return the calls that are made under faults: the usual one, and one in other words."""
     calls = [calling()]
     if extent.words == "other":
-        calls.append(calling(policy="calls again").in_words("other"))
+        calls.append(calling(policy=AGAIN).in_words("other"))
     return calls
 
 
@@ -288,9 +270,7 @@ async def check_url(
     urls: Sequence[str],
     ledger_file: Path,
     extent: Extent = USUAL,
-    on_begin: OnRun = _ignore,
-    on_option: OnOption = _ignore,
-    on_finding: OnFinding = _ignore,
+    listeners: Listeners = NOBODY,
 ) -> Report:
     """Review a running server.
 
@@ -298,10 +278,8 @@ async def check_url(
         urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a
             fault is about several.
         ledger_file: The file in which they record effects.
-        extent: See `check_file`.
-        on_begin: See `check_file`.
-        on_option: See `check_file`.
-        on_finding: See `check_file`.
+        extent: How thoroughly the proposal is reviewed.
+        listeners: Hear of the review while it goes on.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -322,7 +300,8 @@ async def check_url(
 
     fleets: tuple[Fleet, ...] = ("one",) if alone else ("sticky", "free")
     # Risks are those of the first; a client that stops sends nothing that these do not send.
-    policies: tuple[Policy, ...] = ("resends", "calls again")
+    again = [name for name, policy in POLICIES.items() if not policy.stops]
+    policies = sorted(again, key=lambda name: name != USUAL_SETUP.policy)
     proposal = Proposal(
         Subject(Option("?", target, Path(target))),
         fit,
@@ -331,8 +310,8 @@ async def check_url(
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
         measured_by=eras[0],
     )
-    servers = Servers(remote.Remote(urls, ledger, extent.hang_seconds, eras))
-    review = Review(proposal, servers, extent, report, Listeners(on_begin, on_finding))
+    where = remote.Remote(urls, ledger, extent.hang_seconds, eras)
+    review = Review(proposal, where, extent, report, listeners)
     with quiet_servers():
         for url in urls:
             one = remote.Remote([url], ledger, extent.hang_seconds)
@@ -340,7 +319,7 @@ async def check_url(
             await check_first_call(play, url, extent.hang_seconds, era=eras[0])
         await review.make_runs()
         await _compare(review)
-    return await _judged(report, on_option)
+    return await _judged(report, listeners)
 
 
 async def _common_eras(urls: Sequence[str], hang_seconds: float) -> list[Era]:
@@ -398,9 +377,9 @@ def option_in(path: Path) -> Option:
 
 def _unexpected(review: Review) -> list[str]:
     """Return the tracebacks that no fault caused, each once."""
-    raised = Counter(review.servers.tracebacks)
+    raised = Counter(review.tracebacks)
     # An old client may be refused with any error.
-    is_refused = all(each.history.era == "modern" for each in review.report.findings)
+    is_refused = all(each.history.era == "modern" for each in review.report.breaches)
     expected = review.legacy if is_refused else Counter[str]()
     return _by_itself(review.raised, raised - expected)
 
@@ -425,7 +404,7 @@ async def _compare(review: Review) -> None:
     """Measure the proposal for the last table, on its servers."""
     if review.extent.bound and not review.report.stopped_early:
         proposal = review.proposal
-        way = await measured(proposal.subject, review.servers.where, proposal.setups[0])
+        way = await measured(proposal.subject, review.where, proposal.setups[0])
         review.report.compared = [way]
 
 
@@ -433,6 +412,8 @@ async def _guarded(option: Option, extent: Extent) -> str:
     """Return what a lost result does in a guard that names calls, if the client calls again."""
     if option.extra is not None:  # an engine keeps its calls
         return NOT_TRIED
+    from mrtr_options.tool.wrapped import source_of  # few reviews look at a guard
+
     with scratch() as folder, suppress(CannotLoad, CannotStart):
         file = folder / option.path.name
         file.write_text(source_of(option, (SINGLE_USE, NAMED)), encoding="utf-8")
@@ -442,18 +423,20 @@ async def _guarded(option: Option, extent: Extent) -> str:
     return NOT_TRIED
 
 
-async def _judged(report: Report, on_option: OnOption) -> Report:
+async def _judged(report: Report, listeners: Listeners) -> Report:
     if report.own is not None:
         declared = guarantees.declared(report.own)
         report.broken = guarantees.find_broken(report.observations, declared, report.own)
     if report.explored is not None:
         report.risks = risks(report.explored, report.shown) + report.risks
     if not report.stopped_early:  # else hardly anything was seen
-        found = await nearest(report.observations, on_option)
+        found = await nearest(report.observations, listeners.on_option)
         if found and len(found.differs) <= MOST_DIFFERENT * len(report.observations):
             report.nearest = found
     if report.compared:
-        others = [report.nearest.option, DEFAULT] if report.nearest else [DEFAULT]
+        others = [DEFAULT_FOR_ALL]
+        if report.nearest:
+            others.insert(0, report.nearest.option)
         for name in dict.fromkeys(others):
             if name != report.compared[0].subject:
                 report.compared.append(await measured_of_ours(subject_named(name)))

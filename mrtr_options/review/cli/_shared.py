@@ -6,26 +6,23 @@ import argparse
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mrtr_options.names import nearest
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.terminal import PROGRAM, refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.bench.setup import Policy
+    from mrtr_options.review.bench.scenario import Scenario
     from mrtr_options.review.bench.subjects import Subject
     from mrtr_options.tool.weather import Destination
 
 IN_WRAPPERS = "in wrappers: F+guard, F+guard+named, F+legacy-shim, F+call-key, L+temporal"
 
-CLIENTS: dict[str, Policy] = {
-    "stops": "stops",
-    "calls-again": "calls again",
-    "resends": "resends",
-}
+CLIENTS = {name.replace(" ", "-"): name for name in POLICIES}
 """The clients' policies after a lost response, as they are typed; today's first."""
 
-CLIENTS_SAY = "report the error and stop; call the tool again from scratch; resend the request"
+CLIENTS_SAY = "; ".join(policy.says for policy in POLICIES.values())
 
 DESTINATIONS: dict[str, Destination] = {
     "ignores-keys": "ignores keys",
@@ -100,6 +97,21 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         default="same",
         help="a client that calls again does it in the same words (default) or in other ones",
     )
+
+
+def form_of(args: argparse.Namespace) -> Literal["text", "json", "markdown"]:
+    """Return the form in which a command prints."""
+    if args.json:
+        return "json"
+    return "markdown" if args.markdown else "text"
+
+
+def call_of(args: argparse.Namespace, policy: str, destination: Destination) -> Scenario:
+    """Return the call without faults that `add_setup` and `add_words` describe."""
+    from mrtr_options.review.bench.scenario import calling
+
+    call = calling(args.location, args.fleet, policy, args.era, destination=destination)
+    return call.in_words(args.words)
 
 
 def asked_kinds(names: Collection[str]) -> tuple[str, ...]:

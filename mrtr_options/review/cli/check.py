@@ -21,7 +21,7 @@ from mrtr_options.review.cli._shared import (
 from mrtr_options.terminal import PROGRAM, console, refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.check.findings import Finding
+    from mrtr_options.review.check.breaches import Breach
     from mrtr_options.review.check.report import Report
     from mrtr_options.review.check.targets import Extent
 
@@ -122,6 +122,7 @@ def _review(args: argparse.Namespace, extent: Extent) -> Report:
     import anyio
     from rich.text import Text
 
+    from mrtr_options.review.check.review import Listeners
     from mrtr_options.review.check.targets import check_target
     from mrtr_options.review.show.progress import progress, stepping
 
@@ -134,15 +135,13 @@ def _review(args: argparse.Namespace, extent: Extent) -> Report:
             bar.update(own, total=of)
             step(name)
 
-        def on_finding(finding: Finding) -> None:
-            scenario = finding.history.scenario
+        def on_breach(breach: Breach) -> None:
+            scenario = breach.history.scenario
             where = f"{scenario.name}, {scenario.setup.era}"
-            bar.console.print(Text(f"found: breaks {finding.rule} ({where})", "bold red"))
+            bar.console.print(Text(f"found: breaks {breach.rule} ({where})", "bold red"))
 
-        on_option = stepping(bar, others)
-        return anyio.run(
-            check_target, args.target, args.ledger, extent, on_begin, on_option, on_finding
-        )
+        listeners = Listeners(on_begin, stepping(bar, others), on_breach)
+        return anyio.run(check_target, args.target, args.ledger, extent, listeners)
 
 
 def _write_page(report: Report, path: Path) -> None:

@@ -20,14 +20,15 @@ from mrtr_options.review.cli._shared import (
     add_form,
     add_setup,
     asked_kinds,
+    call_of,
     find_subjects,
+    form_of,
     print_left_out,
 )
 from mrtr_options.terminal import refuse
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.scenario import Scenario
-    from mrtr_options.review.bench.setup import Policy
     from mrtr_options.review.bench.subjects import Subject
     from mrtr_options.tool.weather import Destination
 
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="policy",
         choices=(*CLIENTS, "all"),
         default="all",
-        help=f"when a response is lost: {CLIENTS_SAY} (default: all three)",
+        help=f"when a response is lost: {CLIENTS_SAY} (default: all)",
     )
     add_setup(parser, "all")
     add_extent(parser)
@@ -89,14 +90,9 @@ def run(args: argparse.Namespace) -> int:
     if fewer:
         where = list_in_text(fewer)
         print(f"left out: more than one fault at a time on {where}; name them", file=sys.stderr)
-    form = "text"
-    if args.json:
-        form = "json"
-    elif args.markdown:
-        form = "markdown"
     with sharing(calls, quiet=args.json) as on_share:
         done = explore_all(calls, Path(args.resume) if args.resume else None, on_share)
-    show(done, form)
+    show(done, form_of(args))
     return print_unclassified(done)
 
 
@@ -104,11 +100,7 @@ def _calls_to_explore(
     args: argparse.Namespace, chosen: Sequence[Subject]
 ) -> dict[tuple[Subject, Scenario], int]:
     """Return the calls to explore, with the most faults of each."""
-    from mrtr_options.review.bench.scenario import calling
-
-    policies: list[Policy] = [
-        each for name, each in CLIENTS.items() if args.policy in (name, "all")
-    ]
+    policies = [each for name, each in CLIENTS.items() if args.policy in (name, "all")]
     destinations: list[Destination] = [
         each for name, each in DESTINATIONS.items() if args.destination in (name, "all")
     ]
@@ -118,12 +110,6 @@ def _calls_to_explore(
         bound = args.faults if args.subjects or is_quick else min(args.faults, 1)
         for destination in destinations:
             for policy in policies:
-                call = calling(
-                    args.location,
-                    args.fleet,
-                    policy,
-                    args.era,
-                    destination=destination,
-                ).in_words(args.words)
+                call = call_of(args, policy, destination)
                 calls[subject, replace(call, also=asked_kinds(args.also))] = bound
     return calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.review.cli._shared import add_form, parse_slugs, print_left_out
+from mrtr_options.review.cli._shared import add_form, form_of, parse_slugs, print_left_out
 from mrtr_options.terminal import refuse
 
 
@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play them, and print the tables. Return 1 if a guarantee is broken."""
+    """Play them, and print the tables. Return 1 if a rule or a guarantee is broken."""
     from mrtr_options.review.bench.deployments import offered
+    from mrtr_options.review.bench.messages import ERAS
     from mrtr_options.review.bench.schedules import SCHEDULES
-    from mrtr_options.review.bench.setup import ERAS
 
     chosen = parse_slugs(args.only, SCHEDULES)
     if args.options is not None and not _split_names(args.options):
@@ -54,12 +54,8 @@ def run(args: argparse.Namespace) -> int:
             "nothing of this can be played together; leave out --only, --options, --era or"
             " --deployment"
         )
-    form = "table"
-    if args.json:
-        form = "json"
-    elif args.markdown:
-        form = "markdown"
-    with counting("schedules", len(to_run), quiet=form != "table") as begin:
+    form = form_of(args)
+    with counting("schedules", len(to_run), quiet=form != "text") as begin:
         observations = anyio.run(grid.run, to_run, begin)
     judged = {column: grid.judge(column, observations) for column in columns}
     show(observations, judged, form, missing)

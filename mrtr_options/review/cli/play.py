@@ -13,6 +13,7 @@ from mrtr_options.review.cli._shared import (
     add_form,
     add_setup,
     add_words,
+    call_of,
     find_subjects,
 )
 from mrtr_options.terminal import refuse
@@ -75,16 +76,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults) -> int:
-    from mrtr_options.review.bench.scenario import calling
-    from mrtr_options.review.explore.combinations import refuse_impossible
+    from mrtr_options.review.bench.situations import refuse_impossible
 
-    call = calling(
-        args.location,
-        args.fleet,
-        CLIENTS[args.client],
-        args.era,
-        destination=DESTINATIONS[args.destination],
-    ).in_words(args.words)
+    call = call_of(args, CLIENTS[args.client], DESTINATIONS[args.destination])
     for subject in chosen:
         refuse_impossible(subject, call, faults)
     return _play(chosen, call.under(faults), as_json=args.json)

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from mrtr_options.terminal import refuse
-from mrtr_options.tool.notation import ASK_AGAIN, CALL_KEY, LEGACY_SHIM, SINGLE_USE
+from mrtr_options.tool.notation import CALL_KEY, NAMED, SINGLE_USE, TEMPORAL
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.subjects import Subject
@@ -102,21 +102,16 @@ def _make_settings(args: argparse.Namespace, subject: Subject) -> Settings:
 
 
 def _make_wrappers(subject: Subject, rounds: str | None) -> list[Wrapper]:
-    """Return a subject's wrappers, innermost first, with their own defaults."""
-    from mrtr_options.sdk.ask_again import ask_again
-    from mrtr_options.sdk.legacy_shim import legacy_shim
+    """Return a subject's wrappers, innermost first. A guard has its own defaults."""
+    from mrtr_options.review.bench.world.wrappers import make_wrappers
     from mrtr_options.sdk.single_use import SqliteStore, single_use
 
-    wrappers: list[Wrapper] = []
-    for name in subject.wrappers:
-        if name == SINGLE_USE:
-            wrappers.append(single_use(SqliteStore(rounds or ":memory:")))
-        elif name == LEGACY_SHIM:
-            wrappers.append(legacy_shim)
-        elif name == ASK_AGAIN:
-            wrappers.append(ask_again)
-        elif name == CALL_KEY:
-            refuse(f"call keys are sent by a client; serve {subject.option.letter}+guard")
-        else:
-            refuse(f"{name} is chosen by MRTR_DATABASE_URL; serve {subject.option.letter} with it")
-    return wrappers
+    if CALL_KEY in subject.wrappers:
+        refuse(f"call keys are sent by a client; serve {subject.option.letter}+guard")
+    if NAMED in subject.wrappers:
+        refuse(
+            f"named calls need a server that knows who calls; serve {subject.option.letter}+guard"
+        )
+    if TEMPORAL in subject.wrappers:
+        refuse(f"{TEMPORAL} is chosen by MRTR_DATABASE_URL; serve {subject.option.letter} with it")
+    return make_wrappers(subject.wrappers, SqliteStore(rounds or ":memory:"), single_use)

@@ -19,15 +19,20 @@ from mrtr_options.review.bench.deployments import quiet_servers, scratch
 from mrtr_options.review.bench.faults import KINDS, Fault, Faults, names_of
 from mrtr_options.review.bench.faults.kinds import RAREST
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
+from mrtr_options.review.bench.situations import OWN_LEDGER
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.combinations import OWN_LEDGER, explore, not_tried, possible
+from mrtr_options.review.explore import explore, not_tried, possible
 from mrtr_options.review.judge import grid, guarantees
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.facts import anomalies_in
+
+Made = dict[Faults, list[History]]
+"""Runs of one call with clients that differ in their policy alone, by their faults."""
 
 
 @dataclass
@@ -44,6 +49,7 @@ class Explored:
         unclassified: The breach in a line, for each set of faults that breaks a rule and shows no
             anomaly of its own.
         not_tried: The kinds of faults that were left out, with the reasons.
+        possible: The faults that are possible in the run without faults, where that was made here.
     """
 
     subject: Subject
@@ -53,6 +59,7 @@ class Explored:
     counterexamples: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
     unclassified: dict[Faults, str] = field(default_factory=dict[Faults, str])
     not_tried: dict[str, str] = field(default_factory=dict[str, str])
+    possible: Faults = field(default=(), compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """Return one JSON object; it has what is unusual only where there is something."""
@@ -125,34 +132,13 @@ def _round_and_name(fault: Fault) -> tuple[int, str]:
     return fault.round, fault.name
 
 
-async def explore_clean(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
-    """Make the run without faults, and return it with the faults that are possible in it.
-
-    Args:
-        subject: The subject that is called.
-        scenario: The call without faults.
-
-    Raises:
-        CannotLoad: The subject cannot be run.
-    """
-    async with in_memory([subject]) as memory:
-        history = await run(subject, scenario, memory)
-    found = Explored(subject, scenario, 0)
-    found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
-    breach = first_breach(subject, history)
-    if breach is not None:
-        found.unclassified[()] = breach
-    found.take((), anomalies_in(history))
-    return found, tuple(possible(subject, history))
-
-
 async def histories(
     subject: Subject,
     scenario: Scenario,
     bound: int,
     *,
     first: Collection[Fault] | None = None,
-    made: dict[Faults, History] | None = None,
+    made: Made | None = None,
 ) -> AsyncGenerator[History]:
     """Yield the run with each set of at most `bound` faults, fewest first.
 
@@ -162,22 +148,22 @@ async def histories(
         bound: The most faults at a time.
         first: Only the run in which nothing goes wrong, and sets that begin with one of these; all
             runs if it is left out.
-        made: Runs of a client that differs in its policy alone, which made no difference there.
-            They are not made again, and those that are made here are added.
+        made: Runs of clients that differ in their policy alone. One that is a run of this client,
+            or begins with it, is not made again, and those that are made here are added.
 
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    made = {} if made is None else made
+    policy = POLICIES[scenario.setup.policy]
     with scratch() as versions, quiet_servers():
         async with in_memory([subject], versions=versions) as memory:
 
             async def play(scenario: Scenario) -> History:
-                history = made.get(scenario.faults)
+                alike = [] if made is None else made.setdefault(scenario.faults, [])
+                history = next(filter(None, (each.with_client(policy) for each in alike)), None)
                 if history is None:
                     history = await run(subject, scenario, memory)
-                    if not history.chose:
-                        made[scenario.faults] = history
+                    alike.append(history)
                 return replace(history, scenario=scenario)
 
             async for history in explore(subject, scenario, bound, play, first=first):
@@ -190,7 +176,7 @@ async def counterexamples(
     bound: int,
     *,
     first: Faults | None = None,
-    made: dict[Faults, History] | None = None,
+    made: Made | None = None,
 ) -> Explored:
     """Make every run with at most `bound` faults, and keep the smallest counterexamples.
 
@@ -209,6 +195,7 @@ async def counterexamples(
             if not faults:
                 clean = shown
                 found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
+                found.possible = tuple(possible(subject, history))
             if first is None or faults:
                 breach = first_breach(subject, history) if shown <= clean else None
                 if breach is not None:

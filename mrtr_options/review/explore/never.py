@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mrtr_options.review.bench.faults import EXPLORED
+from mrtr_options.review.bench.faults.kinds import LACKED
 
 KEPT = Path(__file__).with_name("model.json")
 """The verdicts of the model."""
@@ -35,11 +36,21 @@ DESTINATIONS = {
 }
 """The model's names of the destinations."""
 
-EXTRAS = {kind.name: kind.model for kind in EXPLORED.values() if kind.model}
+EXTRAS = {
+    kind.name: kind.model for kind in EXPLORED.values() if kind.model and kind.model != LACKED
+}
 """The model's extra for each explored kind of fault that needs one."""
 
-LACKING = [kind.name for kind in EXPLORED.values() if kind.model is None]
+LACKING = [kind.name for kind in EXPLORED.values() if kind.model == LACKED]
 """The explored kinds of faults that the model lacks. If there are any, nothing is never."""
+
+
+def describe_lacking() -> list[str]:
+    """Return the line that says why no cell says "never"; none if the model has each fault."""
+    if not LACKING:
+        return []
+    return [f"{NEVER}: said of nothing until the model has each fault: {', '.join(LACKING)}"]
+
 
 NARROWER = "two responses to one request"
 """An anomaly that the model knows only between a result and a failure."""

@@ -31,13 +31,19 @@ class Share:
         subject: The subject that is called.
         scenario: The call without faults.
         bound: The most faults at a time.
-        first: The faults with which its sets begin.
+        first: The faults with which its sets begin; none for the run without faults, whose bound
+            is 0.
     """
 
     subject: Subject
     scenario: Scenario
     bound: int
-    first: Faults
+    first: Faults = ()
+
+    @property
+    def called(self) -> tuple[Subject, Scenario]:
+        """The subject that is called, and the scenario with its client."""
+        return self.subject, self.scenario
 
     @property
     def key(self) -> str:

@@ -6,9 +6,8 @@ Knows what was explored and the terminal.
 from __future__ import annotations
 
 import json
-import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,10 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.review.bench.faults import describe_faults, in_words, names_of, parse
-from mrtr_options.review.bench.setup import Fleet, Policy
+from mrtr_options.review.bench.scenario import Fleet
+from mrtr_options.review.explore import not_tried_cell, not_tried_lines
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
-from mrtr_options.review.explore.never import CONDITIONS, NEVER, never_in
-from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.explore.never import CONDITIONS, NEVER, describe_lacking, never_in
+from mrtr_options.review.judge.anomalies import ANOMALIES, listed
 from mrtr_options.terminal import console, plural
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.notation import in_text, list_in_text
@@ -32,12 +32,6 @@ FLEETS: dict[Fleet, str] = {
 }
 NOT_SEEN = "not seen (≤ {})"
 """The text for an anomaly that no set of so many faults shows."""
-
-NOT_TRIED = "not tried"
-"""The text for an anomaly that nothing shows, if a kind of fault was left out."""
-
-FEW = 3
-"""The most kinds of faults that a cell names."""
 
 Row = dict[str, Any]
 """A subject and a kind of client, as `--json` prints them."""
@@ -57,8 +51,8 @@ def show(done: Sequence[Explored], form: Literal["text", "json", "markdown"]) ->
     else:
         for found, row in zip(done, rows, strict=True):
             _print(found, row["never"])
-        if has_never:
-            console().print(CONDITIONS)
+        for line in [CONDITIONS] if has_never else describe_lacking():
+            console().print(line)
 
 
 def with_never(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -89,8 +83,8 @@ class Behaviour:
     """
 
     subjects: tuple[str, ...]
-    rows: Mapping[Policy, Row]
-    histories: Mapping[Policy, int]
+    rows: Mapping[str, Row]
+    histories: Mapping[str, int]
 
     @property
     def is_compared(self) -> bool:
@@ -100,7 +94,7 @@ class Behaviour:
 
 def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
     """Group subjects that show each anomaly under the same sets of faults, with each client."""
-    by_subject: dict[str, dict[Policy, Row]] = {}
+    by_subject: dict[str, dict[str, Row]] = {}
     for row in rows:
         by_subject.setdefault(row["subject"], {})[row["policy"]] = row
     alike: dict[str, list[str]] = {}
@@ -112,10 +106,10 @@ def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
     ]
 
 
-def _joined(subjects: tuple[str, ...], rows: Sequence[Mapping[Policy, Row]]) -> Behaviour:
+def _joined(subjects: tuple[str, ...], rows: Sequence[Mapping[str, Row]]) -> Behaviour:
     """Return the behaviour of subjects whose rows, by the client's policy, are alike."""
-    joined: dict[Policy, Row] = {}
-    histories: dict[Policy, int] = {}
+    joined: dict[str, Row] = {}
+    histories: dict[str, int] = {}
     for policy, first in rows[0].items():
         own = [each[policy] for each in rows]
         never = set[str](first["never"]).intersection(*(each["never"] for each in own))
@@ -133,34 +127,6 @@ def _told_in_table(row: Row) -> dict[str, Any]:
 def left_out(row: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the kinds of faults that were not tried in a row, with the reasons."""
     return row.get("not_tried", {})
-
-
-def kinds_in_short(kinds: Iterable[str]) -> str:
-    """Name some kinds of faults: "redeploy, crash@"; those at several effects as one."""
-    return ", ".join(dict.fromkeys(re.sub("@.*", "@", name) for name in kinds))
-
-
-def not_tried_cell(kinds: Collection[str]) -> str:
-    """Write the cell of an anomaly that nothing shows where some kinds of faults were left out."""
-    said = kinds_in_short(kinds)
-    count = said.count(",") + 1
-    return f"{NOT_TRIED}: {said if count <= FEW else f'{count} kinds of fault'}"
-
-
-def not_tried_lines(kinds: Mapping[str, str], on: str = "") -> list[str]:
-    """Write a line for each reason why kinds of faults were left out: "not tried: redeploy (...)".
-
-    Args:
-        kinds: The kinds, with the reasons.
-        on: The subject, if a table has several.
-    """
-    by_reason: dict[str, list[str]] = {}
-    for name, why in kinds.items():
-        by_reason.setdefault(why, []).append(name)
-    where = f" on {on}" if on else ""
-    return [
-        f"{NOT_TRIED}{where}: {kinds_in_short(names)} ({why})" for why, names in by_reason.items()
-    ]
 
 
 def _print(found: Explored, never: Sequence[str]) -> None:
@@ -184,9 +150,9 @@ def _print(found: Explored, never: Sequence[str]) -> None:
     left = [each.name for each in ANOMALIES if each.name not in found.counterexamples]
     unseen = [name for name in left if name not in never]
     label = not_tried_cell(found.not_tried) if found.not_tried else NOT_SEEN.format(found.bound)
-    lines.append((label, "", ", ".join(unseen) or "no other anomaly"))
+    lines.append((label, "", listed(unseen) or "no other anomaly"))
     if never:
-        lines.append((NEVER, "green", ", ".join(name for name in left if name in never)))
+        lines.append((NEVER, "green", listed(name for name in left if name in never)))
     runs = plural(found.histories, "run")
     out.print(Padding(_build_grid(lines), (0, 0, 0, 2), expand=False))
     for line in (runs, *not_tried_lines(found.not_tried)):
@@ -217,7 +183,7 @@ def markdown(rows: Sequence[Row], never: str = NEVER) -> str:
             tables.append(f"Destination: {destination}")
         there = [row for row in rows if row["destination"] == destination]
         tables.append(_write_table(there, never))
-    return "\n\n".join([*tables, *not_tried_in(rows)])
+    return "\n\n".join([*tables, *not_tried_in(rows), *describe_lacking()])
 
 
 def _write_table(rows: Sequence[Row], never: str) -> str:
@@ -243,11 +209,6 @@ def not_tried_in(rows: Sequence[Row]) -> list[str]:
         line for row in rows for line in not_tried_lines(left_out(row), in_text(row["subject"]))
     )
     return [*dict.fromkeys(lines)]
-
-
-def as_in(subjects: Sequence[str]) -> str:
-    """Name subjects in parentheses; return "" for none."""
-    return f" (as in {list_in_text(subjects)})" if subjects else ""
 
 
 def weakest(row: Mapping[str, Any], anomaly: str, never: str = NEVER) -> str:

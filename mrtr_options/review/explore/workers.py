@@ -1,10 +1,10 @@
 """Explorations that share out their runs among processes.
 
-Calls that differ in the client's policy alone are explored together, since a run in which the
-policy never mattered is made once for all of them. First a process makes their runs without
-faults, which tells the faults that can happen in them. Then each share, the sets of faults that
-begin with some of those, is a task of its own. What a killed command has done is in a file, and the
-next one goes on from there.
+Calls that differ in the client's policy alone are explored together, since a run is made once for
+all clients that make the same choices in it, or end it earlier. First a process makes their runs
+without faults, which tells the faults that can happen in them. Then each share, the sets of faults
+that begin with some of those, is a task of its own. What a killed command has done is in a file,
+and the next one goes on from there.
 
 Knows the exploration of a call; nothing of how results are shown.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,14 @@ from typing import Any
 import anyio
 
 from mrtr_options.review.bench.faults import Faults, names_of
-from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.review.explore.counterexamples import (
     Explored,
+    Made,
     counterexamples,
-    explore_clean,
     join,
 )
 from mrtr_options.review.explore.pool import do_task, pool
@@ -74,44 +74,30 @@ def explore_each(
         done = 0
         while work.begun:
             for future in wait(work.begun, return_when=FIRST_COMPLETED).done:
-                task = work.finish(future)
+                shares = work.finish(future)
                 done += 1
-                on_share(done, done + len(work.begun), task.name)
-                for called in task.calls:
-                    whole = work.join_parts(called)
+                on_share(done, done + len(work.begun), _name_of(shares))
+                for share in shares:
+                    whole = work.join_parts(share.called)
                     if whole is not None:
                         yield whole
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A task of a process: the runs without faults of some calls, or a share of each.
-
-    Attributes:
-        calls: Calls that differ in the client's policy alone.
-        shares: A share of each of them, with the same first faults; none for the runs without
-            faults.
-    """
-
-    calls: list[Called]
-    shares: list[Share]
-
-    @property
-    def name(self) -> str:
-        """The subject, its clients, and some of the first faults."""
-        subject, _ = self.calls[0]
-        policies = " and ".join(scenario.setup.policy for _, scenario in self.calls)
-        first = self.shares[0].first if self.shares else ()
-        faults = names_of(first[:MOST_NAMED]) or "no fault"
-        more = ", ..." if len(first) > MOST_NAMED else ""
-        return f"{subject.title}, {policies}, {faults}{more}"
+def _name_of(shares: Sequence[Share]) -> str:
+    """Return the subject, its clients, and some of the first faults."""
+    policies = " and ".join(share.scenario.setup.policy for share in shares)
+    first = shares[0].first
+    faults = names_of(first[:MOST_NAMED]) or "no fault"
+    more = ", ..." if len(first) > MOST_NAMED else ""
+    return f"{shares[0].subject.title}, {policies}, {faults}{more}"
 
 
 class _Work:
     """The progress of the explorations.
 
     Attributes:
-        begun: The tasks that are not finished, by the future of their results.
+        begun: The shares of each task that is not finished, by the future of their results: shares
+            with the same first faults, of calls that differ in the client's policy alone.
     """
 
     def __init__(
@@ -120,40 +106,38 @@ class _Work:
         self._calls = calls
         self._stored = stored
         self._processes = processes
-        self._parts: dict[Called, dict[Share, Explored | None]] = {}
-        self.begun: dict[Future[Any], _Task] = {}
+        self._parts: dict[Called, dict[Share, Explored | None]] = {called: {} for called in calls}
+        self.begun: dict[Future[Any], list[Share]] = {}
         for alike in _group_alike(calls):
-            future = processes.submit(do_task, _explore_clean, alike)
-            self.begun[future] = _Task(alike, [])
+            self._begin([Share(*called, 0) for called in alike])
 
-    def finish(self, future: Future[Any]) -> _Task:
-        """Take the results of a task, and return the task."""
-        task = self.begun.pop(future)
-        if task.shares:
-            self._store(task.shares, future.result())
-        else:
-            self._share_out(task.calls, future.result())
-        return task
+    def _begin(self, shares: list[Share]) -> None:
+        self.begun[self._processes.submit(do_task, _explore_shares, shares)] = shares
 
-    def _share_out(self, calls: list[Called], results: list[tuple[Explored, Faults]]) -> None:
-        """Take the runs without faults, and begin the shares that are not stored."""
-        missing: dict[Faults, list[Share]] = {}
-        for called, (clean, possible) in zip(calls, results, strict=True):
-            parts: dict[Share, Explored | None] = {Share(*called, 0, ()): clean}
-            for share in _shares_of(called, self._calls[called], possible):
-                parts[share] = self._stored.load(share)
-                if parts[share] is None:
-                    missing.setdefault(share.first, []).append(share)
-            self._parts[called] = parts
-        for shares in missing.values():
-            future = self._processes.submit(do_task, _explore_shares, shares)
-            called = [(share.subject, share.scenario) for share in shares]
-            self.begun[future] = _Task(called, shares)
-
-    def _store(self, shares: list[Share], results: list[Explored]) -> None:
+    def finish(self, future: Future[Any]) -> list[Share]:
+        """Take the results of a task, and return its shares."""
+        shares = self.begun.pop(future)
+        results: list[Explored] = future.result()
         for share, result in zip(shares, results, strict=True):
-            self._parts[share.subject, share.scenario][share] = result
-            self._stored.store(share, result)
+            self._parts[share.called][share] = result
+            if share.first:
+                self._stored.store(share, result)
+        if not shares[0].first:
+            self._share_out(results)
+        return shares
+
+    def _share_out(self, clean: Sequence[Explored]) -> None:
+        """Begin the shares that are not stored, of calls whose runs without faults are made."""
+        missing: dict[Faults, list[Share]] = {}
+        for each in clean:
+            called = each.subject, each.scenario
+            for share in _shares_of(called, self._calls[called], each.possible):
+                stored = self._stored.load(share)
+                self._parts[called][share] = stored
+                if stored is None:
+                    missing.setdefault(share.first, []).append(share)
+        for shares in missing.values():
+            self._begin(shares)
 
     def join_parts(self, called: Called) -> Explored | None:
         """Return the result of a call; None if a part of it is not done."""
@@ -183,30 +167,25 @@ def _group_alike(calls: Mapping[Called, int]) -> list[list[Called]]:
     return [*groups.values()]
 
 
-def _explore_clean(calls: Sequence[Called]) -> list[tuple[Explored, Faults]]:
-    subject, _ = calls[0]
-    options = options_of(subject)
-    return [anyio.run(explore_clean, *called, backend_options=options) for called in calls]
-
-
 def _explore_shares(shares: Sequence[Share]) -> list[Explored]:
     """Explore the shares of clients that differ in their policy alone.
 
-    A run in which the policy never mattered is made once, and reused.
+    A run is made once for all clients that make the same choices in it, or end it earlier. So the
+    client that ends first comes last.
     """
-    made: dict[Faults, History] = {}
-    results: list[Explored] = []
-    for share in shares:
+    made: Made = {}
+    results: dict[Share, Explored] = {}
+    for share in sorted(shares, key=lambda share: POLICIES[share.scenario.setup.policy].stops):
         explore = partial(
             counterexamples,
             share.subject,
             share.scenario,
             share.bound,
-            first=share.first,
+            first=share.first or None,
             made=made,
         )
-        results.append(anyio.run(explore, backend_options=options_of(share.subject)))
-    return results
+        results[share] = anyio.run(explore, backend_options=options_of(share.subject))
+    return [results[share] for share in shares]
 
 
 def options_of(subject: Subject) -> dict[str, Any]:

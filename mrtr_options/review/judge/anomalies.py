@@ -10,7 +10,7 @@ Knows nothing but this protocol, so that the model can use it without knowing th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
@@ -33,7 +33,10 @@ class Reading(Protocol):
         lacks_effect: Whether an effect that the call's report tells of never took place.
         was_asked_last: Whether the user was shown the last question, if their client shows any.
         takes_calls_for_one: Whether a second call was refused under the name of the first.
-        is_stale: Whether the report rests on an answer to a question that has changed.
+        takes_other_words: Whether an answer was taken for a question that the user never saw in
+            these words or with these choices.
+        leaves_out_a_question: Whether each answer went to its own question, and the version that
+            made the report has one that the user never saw.
         unheeded: The reported place and units that the user's answers do not contain.
         reports_another_answer: Whether one of those is the answer to another question or call.
         takes_an_old_state: Whether a round was begun with a state that is too old.
@@ -66,7 +69,9 @@ class Reading(Protocol):
     @property
     def takes_calls_for_one(self) -> bool: ...
     @property
-    def is_stale(self) -> bool: ...
+    def takes_other_words(self) -> bool: ...
+    @property
+    def leaves_out_a_question(self) -> bool: ...
     @property
     def unheeded(self) -> Collection[str]: ...
     @property
@@ -121,6 +126,16 @@ def anomaly(
 def shown_in(reading: Reading) -> frozenset[str]:
     """Return the names of the anomalies that a reading shows."""
     return frozenset(each.name for each in ANOMALIES if each.shows(reading))
+
+
+def in_order(names: Container[str]) -> list[str]:
+    """Return these anomalies' names in the order of harm."""
+    return [each.name for each in ANOMALIES if each.name in names]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the names of anomalies in one text, with semicolons: some names have a comma."""
+    return "; ".join(names)
 
 
 @anomaly(
@@ -209,16 +224,28 @@ def logged_twice(reading: Reading) -> bool:
 
 
 @anomaly(
-    "stale answer used",
-    "The call completed, and the version that completed it has a question that the user never saw"
-    " in these words or with these choices.",
+    "answer to other words used",
+    "The call completed, and an answer was taken for a question that the user never saw in these"
+    " words or with these choices.",
     harms="the user",
     remedy="keep the question's words and choices in the state, and ask again when they have"
     " changed",
-    spared=("E", "F"),
+    spared=("J",),
 )
-def stale_answer_used(reading: Reading) -> bool:
-    return reading.is_stale
+def answer_to_other_words_used(reading: Reading) -> bool:
+    return reading.takes_other_words
+
+
+@anomaly(
+    "new question not asked",
+    "The call completed in a version with a question that the user never saw. Each answer went to"
+    " its own question.",
+    harms="the user",
+    remedy="run the code above the open question again, or refuse a call of another version",
+    spared=("J",),
+)
+def new_question_not_asked(reading: Reading) -> bool:
+    return reading.leaves_out_a_question
 
 
 @anomaly(

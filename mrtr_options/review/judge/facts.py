@@ -1,6 +1,6 @@
 """The facts about a history, derived once: the ends of its calls, its effects, its user's view.
 
-Properties are checked on a `Reading`. Knows histories and the contract; neither options nor
+Properties are checked on a `HistoryReading`. Knows histories and the contract; neither options nor
 deployments.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import dropwhile
 from typing import Literal
@@ -22,44 +21,24 @@ from mrtr_options.review.bench.history import (
     Asked,
     Effect,
     Elapsed,
-    Entered,
     Failed,
     History,
     Received,
     Redeployed,
     Sent,
-    readable_state,
 )
-from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply, Request
+from mrtr_options.review.bench.messages import LOST, Form, Reply, Request
 from mrtr_options.review.bench.steps import AGREE, ENDED, Change
 from mrtr_options.review.judge.anomalies import shown_in
-from mrtr_options.review.judge.contract import violations
-from mrtr_options.review.judge.observation import Fate, Observation, Outcome
-from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 
-@dataclass(frozen=True)
-class _End:
-    """The end of a call; see `Observation`."""
-
-    outcome: Outcome = "lost"
-    text: str | None = None
-    code: int | None = None
-    message: str | None = None
-
-
-class Reading:
+class HistoryReading:
     """A history, and what follows from it. Call 1 is the one under review; others disturb it."""
 
     def __init__(self, history: History) -> None:
         self.history = history
-
-    @cached_property
-    def violations(self) -> list[Problem]:
-        """The history's breaches of the contract."""
-        return violations(self.history)
 
     @cached_property
     def exchanges(self) -> list[tuple[Sent, Received]]:
@@ -152,10 +131,10 @@ class Reading:
     def end(self) -> Reply:
         """The last reply of call 1: a result, or else the last that its client went on from."""
         every = [got.reply for sent, got in self.deliveries if sent.call == 1 and not got.lost]
-        last = self._replies_to(1)[-1]
+        last = self.replies_to(1)[-1]
         return next((reply for reply in every if reply.is_result), last)
 
-    def _replies_to(self, call: int) -> list[Reply]:
+    def replies_to(self, call: int) -> list[Reply]:
         """Return the replies that a call's client saw, after one that is lost."""
         return [Reply(nothing=LOST), *(reply for sent, reply in self.taken if sent.call == call)]
 
@@ -263,11 +242,11 @@ class Reading:
                     pass
         return None
 
-    @property
-    def is_stale(self) -> bool:
-        """Return whether call 1 completed with an answer to a question that has changed.
+    @cached_property
+    def _stale(self) -> dict[str, Form | None]:
+        """Return the forms that the user answered of questions that the reporting version changed.
 
-        The version that made the result asks it in other words or with other choices.
+        A question that the user never saw has None.
         """
         shown: dict[str, Form] = {}
         answered: dict[str, Form] = {}
@@ -276,7 +255,24 @@ class Reading:
                 shown[event.name] = event.form
             elif isinstance(event, Answered) and event.call == 1 and event.name in shown:
                 answered[event.name] = shown[event.name]
-        return any(answered.get(name) != form for name, form in self._questions_due.items())
+        due = self._questions_due.items()
+        return {name: answered.get(name) for name, form in due if answered.get(name) != form}
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether the report is of an answer to what its version asks otherwise."""
+        return bool(self._stale) or ("place" in self._questions_due and self.place in self.unheeded)
+
+    @property
+    def takes_other_words(self) -> bool:
+        """Return whether call 1 completed with an answer to other words, or to another question."""
+        # A question is asked again where its answer went to another one.
+        return any(self._stale.values()) or (bool(self._stale) and self.is_asked_again)
+
+    @property
+    def leaves_out_a_question(self) -> bool:
+        """Return whether call 1 completed without a question to which no answer went."""
+        return None in self._stale.values() and not self.is_asked_again
 
     @property
     def is_asked_again(self) -> bool:
@@ -305,15 +301,10 @@ class Reading:
         end = self.end
         sent = [event for event in self.history.events if isinstance(event, Sent)]
         requests = len([event for event in sent if event.call == 1])
-        if self._client_stops and end.nothing == LOST:
+        if self.history.gave_up and end.nothing == LOST:
             return False
-        gave_up = not end.questions or requests >= MAX_REQUESTS
-        return not end.is_result and end.code is None and end.status not in ENDED and gave_up
-
-    @property
-    def _client_stops(self) -> bool:
-        """Return whether the client stops at an error, so that nobody learns if a call goes on."""
-        return self.history.scenario.setup.policy == "stops"
+        sends_no_more = not end.questions or requests >= MAX_REQUESTS
+        return not end.is_result and end.code is None and end.status not in ENDED and sends_no_more
 
     @property
     def is_refused(self) -> bool:
@@ -321,7 +312,7 @@ class Reading:
         end = self.end
         if not end.is_refusal:
             return False
-        if self._client_stops and end.code not in REFUSALS:
+        if self.history.gave_up and end.code not in REFUSALS:
             return False  # a failure, after which another client sends the round again
         mine = [(sent, got) for sent, got in self.exchanges if sent.call == 1]
         last = self._last_request(mine)
@@ -359,11 +350,11 @@ class Reading:
             whole = got.reply.nothing is None
             if whole and not got.reply.same_as(first.setdefault(sent.sending, got.reply)):
                 return False
-        over = self._ended_looks
+        over = self.ended_looks
         return all(reply.same_as(over[0]) for reply in over)
 
     @cached_property
-    def _ended_looks(self) -> list[Reply]:
+    def ended_looks(self) -> list[Reply]:
         """Every response with a task's status, from the first that says it has ended."""
         looks = [
             got.reply
@@ -400,80 +391,10 @@ class Reading:
             if self.ages[sent.exchange] > STATE_TTL_SECONDS
         )
 
-    # --- the summary ----------------------------------------------------------------------------
-
-    @cached_property
-    def observation(self) -> Observation:
-        """The summary of the history."""
-        history = self.history
-        option, *wrappers = history.subject.split("+")
-        sent = [event for event in history.events if isinstance(event, Sent)]
-        states = [got.reply.state for _, got in self.exchanges if got.reply.state is not None]
-        end = self._summarize_end()
-        return Observation(
-            option,
-            tuple(wrappers),
-            history.era,
-            history.deployment,
-            history.scenario.name,
-            calls=len(history.scenario.callers),
-            replies=tuple(reply for _, reply in self.taken),
-            questions=tuple(event.message for event in history.events if isinstance(event, Asked)),
-            requests=len([each for each in sent if each.request.method != "tasks/get"]),
-            effects={kind: self.effects(kind).total() for kind in ("audit", "bill")},
-            entries=dict(
-                Counter(event.function for event in history.events if isinstance(event, Entered))
-            ),
-            state_bytes=tuple(map(len, states)),
-            agreed=self.agrees,
-            readable=readable_state(states[-1]) is not None if states else None,
-            fate=self._judge_fate(end.outcome) if history.scenario.changes else None,
-            outcome=end.outcome,
-            text=end.text,
-            code=end.code,
-            message=end.message,
-        )
-
-    def _summarize_end(self) -> _End:
-        """Return the end of the calls: the first that did not complete, or else the last."""
-        end = _End()
-        for call in range(1, len(self.history.scenario.callers) + 1):
-            replies = self._replies_to(call)
-            last = replies[-1]
-            results = [reply for reply in replies if reply.is_result]
-            if self.history.scenario.takes_tasks:
-                results = [] if last.code is not None else self._ended_looks
-            end = self._summarize([*results, last][0])
-            if end.outcome not in ("completed", "tool_error"):
-                return end
-        return end
-
-    def _summarize(self, result: Reply) -> _End:
-        """Return the end of a call with a last reply."""
-        if result.status == "cancelled":
-            return _End("cancelled")
-        if result.code is not None:
-            return _End("refused", code=result.code, message=result.message)
-        if not result.is_result:
-            return _End("hung" if result.nothing == HUNG else "lost")
-        return _End("tool_error" if result.is_error else "completed", text=result.text)
-
-    def _judge_fate(self, outcome: Outcome) -> Fate:
-        if outcome != "completed":
-            return "lost" if outcome in ("lost", "hung") else "refused"
-        if self.is_stale or ("place" in self._questions_due and self.place in self.unheeded):
-            return "stale"
-        return "asked again" if self.is_asked_again else "ok"
-
-
-def observe(history: History) -> Observation:
-    """Return the summary of a history."""
-    return Reading(history).observation
-
 
 def anomalies_in(history: History) -> frozenset[str]:
     """Return the names of the anomalies that a history shows."""
-    return shown_in(Reading(history))
+    return shown_in(HistoryReading(history))
 
 
 def _is_report(text: str | None) -> bool:

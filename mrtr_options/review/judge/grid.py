@@ -1,6 +1,6 @@
-"""The matrix: its runs, how they are made, and the guarantees that they keep or break.
+"""The matrix: its runs, how they are made, and the rules and guarantees that they keep or break.
 
-Knows the bench and the guarantees; nothing of how results are shown.
+Knows the bench and the properties; nothing of how results are shown.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.messages import ERAS, Era
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import Scenario, Schedule
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.steps import Together
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.guarantees import (
     find_broken,
-    guaranteed,
     guarantees_of,
+    held_to,
     judge_history,
 )
 from mrtr_options.review.judge.observation import Observation, merge
@@ -84,8 +84,7 @@ def cells(
     deployments: Sequence[str] = IN_MEMORY,
 ) -> list[Cell]:
     """Return every possible run: a schedule that does not apply to an era has none in it."""
-    made, _ = split(subjects, schedules=schedules, eras=eras, deployments=deployments)
-    return made
+    return split(subjects, schedules=schedules, eras=eras, deployments=deployments)[0]
 
 
 def split(
@@ -96,30 +95,22 @@ def split(
     deployments: Sequence[str] = IN_MEMORY,
 ) -> tuple[list[Cell], list[Cell]]:
     """Return the possible runs, and those that lack a version to deploy and are not tried."""
-    every = _find_applicable(subjects, schedules, eras, deployments)
+    every = [
+        Cell(subject, scenario, name)
+        for name in deployments
+        for era in eras
+        for scenario in _scenarios_on(offered()[name], era, schedules)
+        for subject in subjects
+        if subject.option.takes_tasks or not scenario.takes_tasks
+    ]
     return [cell for cell in every if not cell.missing], [cell for cell in every if cell.missing]
 
 
-def _find_applicable(
-    subjects: Sequence[Subject],
-    schedules: Sequence[Schedule] | None,
-    eras: Sequence[Era],
-    deployments: Sequence[str],
-) -> list[Cell]:
-    every = list(SCHEDULES.values()) if schedules is None else schedules
-    found: list[Cell] = []
-    for name in deployments:
-        where = offered()[name]
-        for era in eras:
-            for scenario in _scenarios_on(where, era, every):
-                takers = [each for each in subjects if _serves(each, scenario)]
-                found += [Cell(subject, scenario, where.name) for subject in takers]
-    return found
-
-
-def _scenarios_on(where: Offered, era: Era, schedules: Sequence[Schedule]) -> Iterator[Scenario]:
-    """Yield the schedules of an era that can run on a deployment."""
-    for schedule in schedules:
+def _scenarios_on(
+    where: Offered, era: Era, schedules: Sequence[Schedule] | None
+) -> Iterator[Scenario]:
+    """Yield the schedules of an era that can run on a deployment; None for all schedules."""
+    for schedule in SCHEDULES.values() if schedules is None else schedules:
         scenario = schedule.of(era)
         if scenario is None or where.where.cannot(scenario) is not None:
             continue
@@ -127,11 +118,6 @@ def _scenarios_on(where: Offered, era: Era, schedules: Sequence[Schedule]) -> It
             yield scenario
         elif not scenario.needs_two:
             yield scenario.on_one()
-
-
-def _serves(subject: Subject, scenario: Scenario) -> bool:
-    """Return whether a subject serves the client of a scenario."""
-    return subject.option.takes_tasks or not scenario.takes_tasks
 
 
 async def run(
@@ -172,21 +158,21 @@ def _depends_on_timing(scenario: Scenario) -> bool:
 
 
 Broken = Sequence[tuple[Property, Observation]]
-"""The guarantees that do not hold, each with an observation of it."""
+"""The rules of the contract and the guarantees that do not hold, each with an observation."""
 
 
 def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
     """Hold one subject's observations against the contract and its own guarantees."""
     own = guarantees_of(subject)
     return find_broken(
-        [each for each in observations if each.subject == subject.name], guaranteed(own), own
+        [each for each in observations if each.subject == subject.name], held_to(own), own
     )
 
 
 def describe_broken(subject: Subject, lacks: Broken) -> list[str]:
-    """Return a line for each broken guarantee: its name, the run, and the reason."""
+    """Return a line for each broken rule or guarantee: its name, the run, and the reason."""
     return [
-        f"{subject.title} breaks {each.name} under {seen.schedule}"
+        f"{subject.title} breaks the {each.noun} {each.name} under {seen.schedule}"
         f" ({seen.era}, {seen.deployment}): {seen.breaks[each.name]}"
         for each, seen in lacks
     ]

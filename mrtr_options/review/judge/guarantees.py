@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.messages import Reply
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era, Reply
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.contract.rules import RULES, Rule
-from mrtr_options.review.judge.facts import Reading
-from mrtr_options.review.judge.observation import Observation
+from mrtr_options.review.judge.contract import RULES, violations
+from mrtr_options.review.judge.contract.rules import Rule
+from mrtr_options.review.judge.observation import Observation, observe
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
@@ -42,6 +42,7 @@ class Guarantee(Property):
         needs_two: Whether it takes two instances to show it.
     """
 
+    noun: ClassVar[str] = "guarantee"
     schedules: tuple[str, ...]
     find_problem: Check
     eras: tuple[Era, ...] = ("modern",)
@@ -123,10 +124,10 @@ def guarantees_of(subject: Subject) -> Guarantees | None:
     return own
 
 
-def guaranteed(own: Guarantees | None) -> list[Property]:
-    """Return all properties that are guaranteed.
+def held_to(own: Guarantees | None) -> list[Property]:
+    """Return the properties that an option is held to.
 
-    They are the contract without the option's departures, and its own guarantees.
+    They are the rules of the contract without the option's departures, and its own guarantees.
 
     Args:
         own: The option's guarantees; None for a stranger that says nothing.
@@ -137,7 +138,7 @@ def guaranteed(own: Guarantees | None) -> list[Property]:
 
 
 def declared(own: Guarantees) -> list[Guarantee]:
-    """Return the properties that an option declares, one for each schedule."""
+    """Return the guarantees that an option declares, one for each schedule."""
     found = [
         _guarantee_counts("modern", "clean-tokyo", own.modern_tokyo),
         _guarantee_counts("modern", "clean-springfield", own.modern_springfield),
@@ -310,7 +311,7 @@ _TASKS = (
 
 
 def undeclared(own: Guarantees) -> list[Guarantee]:
-    """Return the properties that an option does not guarantee, to try whether it has them."""
+    """Return the guarantees that an option does not give, to try whether it has them."""
     every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
     more = declared(own.model_copy(update={"survives": ("failover", "restart"), **every}))
     names = {each.name for each in declared(own)}
@@ -373,9 +374,8 @@ def judge_history(history: History, own: Guarantees | None) -> Observation:
     It is held against the contract and against all that may be declared. `own` is what its subject
     declares.
     """
-    reading = Reading(history)
-    seen = reading.observation
-    breaks = {each.property: each.why() for each in reversed(reading.violations)}
+    seen = observe(history)
+    breaks = {each.property: each.why() for each in reversed(violations(history))}
     for each in [] if own is None else [*declared(own), *undeclared(own)]:
         if each.applies_to(history.scenario.name, history.era, history.deployment):
             why = each.find_problem(seen)
@@ -390,7 +390,7 @@ def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
     Over two instances without stickiness an option that lives in one instance's memory has no call
     to be judged by; the contract lets it refuse such a call.
     """
-    if seen.deployment == "one" or seen.schedule in ("sticky", "misrouted"):
+    if seen.deployment == "one" or seen.schedule in ("sticky", "missent"):
         return True
     return own is None or "failover" in own.survives
 
@@ -404,7 +404,7 @@ def find_broken(
 
     Args:
         observations: The observations of one subject, made by `judge_history`.
-        properties: The properties that are guaranteed for it.
+        properties: The properties that it is held to.
         own: The option's guarantees, which say where it can be held to them.
     """
     every = list(properties)

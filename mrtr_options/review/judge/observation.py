@@ -1,16 +1,18 @@
 """The summary of a run: what the matrix keeps of it, and what its cell shows.
 
-Knows replies; nothing of the history that a summary is made of.
+Knows the facts about a history (`facts`); nothing of rules and guarantees.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mrtr_options.review.bench.history import Reply
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.history import Asked, Entered, History, Sent, readable_state
+from mrtr_options.review.bench.messages import HUNG, Era, Reply
+from mrtr_options.review.judge.facts import HistoryReading
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
 """The end of the call for the client.
@@ -164,3 +166,81 @@ def merge(runs: Sequence[Observation]) -> Observation:
         effects[effect] = counts if len(counts) > 1 else counts[0]
     breaks = {name: why for run in runs for name, why in run.breaks.items()}
     return replace(first, effects=effects, agreed=all(run.agreed for run in runs), breaks=breaks)
+
+
+# --- of a history -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _End:
+    """The end of a call; see `Observation`."""
+
+    outcome: Outcome = "lost"
+    text: str | None = None
+    code: int | None = None
+    message: str | None = None
+
+
+def observe(history: History) -> Observation:
+    """Return the summary of a history."""
+    reading = HistoryReading(history)
+    option, *wrappers = history.subject.split("+")
+    events = history.events
+    sent = [event for event in events if isinstance(event, Sent)]
+    states = [got.reply.state for _, got in reading.exchanges if got.reply.state is not None]
+    end = _end_of_calls(reading)
+    return Observation(
+        option,
+        tuple(wrappers),
+        history.era,
+        history.deployment,
+        history.scenario.name,
+        calls=reading.calls,
+        replies=tuple(reply for _, reply in reading.taken),
+        questions=tuple(event.message for event in events if isinstance(event, Asked)),
+        requests=len([each for each in sent if each.request.method != "tasks/get"]),
+        effects={"audit": reading.audits, "bill": reading.bills},
+        entries=dict(Counter(event.function for event in events if isinstance(event, Entered))),
+        state_bytes=tuple(map(len, states)),
+        agreed=reading.agrees,
+        readable=readable_state(states[-1]) is not None if states else None,
+        fate=_judge_fate(reading, end.outcome) if history.scenario.changes else None,
+        outcome=end.outcome,
+        text=end.text,
+        code=end.code,
+        message=end.message,
+    )
+
+
+def _end_of_calls(reading: HistoryReading) -> _End:
+    """Return the end of the calls: the first that did not complete, or else the last."""
+    end = _End()
+    for call in range(1, reading.calls + 1):
+        replies = reading.replies_to(call)
+        last = replies[-1]
+        results = [reply for reply in replies if reply.is_result]
+        if reading.history.scenario.takes_tasks:
+            results = [] if last.code is not None else reading.ended_looks
+        end = _end_with([*results, last][0])
+        if end.outcome not in ("completed", "tool_error"):
+            return end
+    return end
+
+
+def _end_with(result: Reply) -> _End:
+    """Return the end of a call with a last reply."""
+    if result.status == "cancelled":
+        return _End("cancelled")
+    if result.code is not None:
+        return _End("refused", code=result.code, message=result.message)
+    if not result.is_result:
+        return _End("hung" if result.nothing == HUNG else "lost")
+    return _End("tool_error" if result.is_error else "completed", text=result.text)
+
+
+def _judge_fate(reading: HistoryReading, outcome: Outcome) -> Fate:
+    if outcome != "completed":
+        return "lost" if outcome in ("lost", "hung") else "refused"
+    if reading.is_stale:
+        return "stale"
+    return "asked again" if reading.is_asked_again else "ok"

@@ -1,17 +1,18 @@
 """A property of histories, and a problem where a history lacks it.
 
-The properties are the rows of three tables, each with a class of its own: `Rule` in
-`contract.rules`, `Anomaly` in `anomalies`, and `Guarantee` in `guarantees`. This module knows
-nothing of them.
+The properties are the rows of three tables, each with a class of its own. A *rule*
+(`contract.rules`) is what the contract demands of every server. A *guarantee* (`guarantees`) is
+what an option declares of itself beyond the contract. An *anomaly* (`anomalies`) is what a user
+would call wrong, whether a rule forbids it or not. This module knows nothing of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from mrtr_options.review.bench.setup import Era
+    from mrtr_options.review.bench.messages import Era
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ class Property:
     Attributes:
         name: Its name.
         says: A sentence: the description of an anomaly, or the requirement of any other property.
+        noun: The word for such a property.
     """
 
+    noun: ClassVar[str] = "property"
     name: str
     says: str
 

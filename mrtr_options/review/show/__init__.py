@@ -1,1 +1,1 @@
-"""The views: one telling of a history and of its findings, on the terminal and as SVG."""
+"""The views: one telling of a history and of its breaches, on the terminal and as SVG."""

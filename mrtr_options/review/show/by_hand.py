@@ -18,10 +18,9 @@ from mrtr_options.demo.person import Person
 from mrtr_options.review.bench.client.driver import MAX_REQUESTS
 from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.history import Asked, Event, History, Received
-from mrtr_options.review.bench.messages import LOST, Reply, Request
+from mrtr_options.review.bench.messages import Era, Reply, Request
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Caller, Scenario
-from mrtr_options.review.bench.setup import Era, Setup
+from mrtr_options.review.bench.scenario import Caller, Scenario, Setup
 from mrtr_options.review.bench.steps import WholeCall
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.show.runs import Transcript, end_of
@@ -107,7 +106,7 @@ class _Hand:
         if RESTART in self._chosen:
             await self._player.restart("same")
         self._instance = (self._instance + self._chosen.count(OTHER)) % 2
-        return Reply(nothing=LOST) if LOSE in self._chosen else reply
+        return reply
 
     async def _following(self, request: Request, reply: Reply) -> Request | None:
         if not reply.questions:

@@ -11,9 +11,7 @@ from html import escape
 
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.check.report import Report
-from mrtr_options.review.check.risks import Risk
-from mrtr_options.review.explore.summary import as_in
+from mrtr_options.review.check.report import Report, Risk
 from mrtr_options.review.show.svg import STYLE, source_of, svg
 from mrtr_options.review.show.verdict import (
     describe_broken,
@@ -23,6 +21,7 @@ from mrtr_options.review.show.verdict import (
     risks_heading,
 )
 from mrtr_options.terminal import plural
+from mrtr_options.tool.notation import as_in
 
 _STYLE = """
 body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }

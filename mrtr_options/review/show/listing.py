@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.summary import NOT_TRIED
+from mrtr_options.review.explore import NOT_TRIED
 from mrtr_options.review.show.tables import build_table
 from mrtr_options.terminal import console, print_json
 from mrtr_options.tool.notation import in_text, list_in_text

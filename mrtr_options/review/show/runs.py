@@ -17,10 +17,11 @@ from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, Hi
 from mrtr_options.review.bench.history.narrate import Narrator, Row
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.situations import OWN_LEDGER, situations_of
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.combinations import OWN_LEDGER, situations_of
-from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.facts import anomalies_in, observe
+from mrtr_options.review.judge.anomalies import in_order, listed
+from mrtr_options.review.judge.facts import anomalies_in
+from mrtr_options.review.judge.observation import observe
 from mrtr_options.terminal import console, counts, print_json, print_step
 
 
@@ -49,8 +50,7 @@ class Transcript:
 def end_of(history: History) -> Text:
     """Return the end of a call in a line: its outcome, its counts, and its anomalies."""
     seen = observe(history)
-    shown = anomalies_in(history)
-    found = ", ".join(each.name for each in ANOMALIES if each.name in shown)
+    found = listed(in_order(anomalies_in(history)))
     return Text.assemble(
         f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
         counts(seen.most("audit"), seen.most("bill")),

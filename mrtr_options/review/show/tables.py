@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.review.bench.deployments import offered
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.explore.summary import NOT_TRIED
+from mrtr_options.review.explore import NOT_TRIED
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.guarantees import declared, find_kept, guarantees_of, undeclared
@@ -53,14 +53,14 @@ def build_table(head: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Ta
 def show(
     observations: Sequence[Observation],
     judged: Mapping[Subject, grid.Broken],
-    form: Literal["table", "json", "markdown"],
+    form: Literal["text", "json", "markdown"],
     missing: Sequence[grid.Cell] = (),
 ) -> None:
-    """Print runs of the matrix, and which guarantees each column breaks in them.
+    """Print runs of the matrix, and the rules and guarantees that each column breaks in them.
 
     Args:
         observations: The runs.
-        judged: The guarantees that each column breaks.
+        judged: The rules and guarantees that each column breaks.
         form: The form in which they are printed.
         missing: The runs that were not tried.
     """
@@ -73,8 +73,8 @@ def show(
             print(f"\n{line}")
     else:
         _print(observations, missing)
-        _print_guarantees(judged, observations)
-    if form != "table":
+        _print_properties(judged, observations)
+    if form != "text":
         for column, lacks in judged.items():
             for line in grid.describe_broken(column, lacks):
                 console(stderr=True).print(line)
@@ -200,13 +200,13 @@ def _describe_left_out(missing: Sequence[grid.Cell]) -> list[str]:
     return [f"{NOT_TRIED}: {', '.join(slugs)} ({why})" for why, slugs in by_reason.items()]
 
 
-def _print_guarantees(
+def _print_properties(
     judged: Mapping[Subject, grid.Broken], observations: Sequence[Observation]
 ) -> None:
-    """Print the guarantees that held, in one line for all columns with the same ones."""
+    """Print the rules and guarantees that held, in one line for all columns that are alike."""
     alike: dict[tuple[str, ...], list[Subject]] = {}
     for column, lacks in judged.items():
-        lines = tuple(_describe_guarantees(column, lacks, observations))
+        lines = tuple(_describe_properties(column, lacks, observations))
         alike.setdefault(lines, []).append(column)
     out = console()
     for (line, *more), columns in alike.items():
@@ -215,7 +215,7 @@ def _print_guarantees(
             out.print(f"  {text}", style="red" if judged[columns[0]] else "dim")
 
 
-def _describe_guarantees(
+def _describe_properties(
     column: Subject, lacks: grid.Broken, observations: Sequence[Observation]
 ) -> Iterator[str]:
     own = guarantees_of(column)

@@ -12,26 +12,26 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.review.bench.faults import COUNTS, describe_faults, names_of, parse
+from mrtr_options.review.bench.messages import Era
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import POLICIES, Era
+from mrtr_options.review.check.breaches import Breach
 from mrtr_options.review.check.compared import AGAIN, Way
-from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.report import NEVER_LOOKED_AT, Report
 from mrtr_options.review.check.story import story
-from mrtr_options.review.explore.counterexamples import Explored, weakest_of
-from mrtr_options.review.explore.summary import (
+from mrtr_options.review.explore import (
     NOT_TRIED,
-    as_in,
     kinds_in_short,
     not_tried_cell,
     not_tried_lines,
 )
-from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.explore.counterexamples import Explored, weakest_of
+from mrtr_options.review.judge.anomalies import ANOMALIES, listed
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Verdict
 from mrtr_options.review.show.tables import COLOURS, LEGEND, build_table
 from mrtr_options.terminal import console, plural, print_json
-from mrtr_options.tool.notation import DEFAULT, in_text
+from mrtr_options.tool.notation import DEFAULT, DEFAULT_FOR_ALL, as_in, in_text, titled
 
 MOST_RUNS_NAMED = 3
 """The most runs that are named on a line."""
@@ -143,15 +143,17 @@ def _print_nearest(report: Report) -> None:
     if report.nearest is None:
         return
     under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
-    some = ", ".join(under[:MOST_NAMED])
-    if len(under) > MOST_NAMED:
-        some += ", ..."
     differs = "behaves the same"
     if under:
-        differs = f"differs in {plural(len(under), 'schedule')}: {some}"
+        differs = f"differs in {plural(len(under), 'schedule')}: {_some(under, MOST_NAMED)}"
     if report.not_tried:
         differs += f"; {NOT_TRIED}: {kinds_in_short(report.not_tried)}"
     console().print(f"most similar option: {in_text(report.nearest.option)} ({differs})")
+
+
+def _some(names: Sequence[str], most: int) -> str:
+    """Return the first of some names in a text, and whether there are more."""
+    return ", ".join([*names[:most], *(["..."] if len(names) > most else [])])
 
 
 def _print_compared(ways: Sequence[Way]) -> None:
@@ -161,8 +163,8 @@ def _print_compared(ways: Sequence[Way]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("", no_wrap=True)
     for way in ways:
-        is_default = way.subject == DEFAULT
-        table.add_column(f"{way.title}: the default" if is_default else way.title)
+        is_default = way.subject == DEFAULT_FOR_ALL
+        table.add_column(f"{titled(DEFAULT)}: the default" if is_default else way.title)
     sizes = [way.size for way in ways]
     author = [NOT_TRIED if size is None else f"{size.author:,}" for size in sizes]
     of_sdk = [NOT_TRIED if size is None else f"{size.own:,}" for size in sizes]
@@ -170,7 +172,7 @@ def _print_compared(ways: Sequence[Way]) -> None:
     table.add_row("lines of the SDK", *of_sdk)
     table.add_row("result lost; the client")
     for policy in POLICIES:
-        table.add_row(f"  {policy}", *(way.lost[policy] for way in ways))
+        table.add_row(f"  {policy}", *(way.if_lost[policy] for way in ways))
         if policy == AGAIN:
             table.add_row("    guarded and named", *(way.named for way in ways))
     table.add_row("redeploy within a call", *(way.redeploy for way in ways))
@@ -203,9 +205,12 @@ def _print_runs(report: Report) -> None:
 
 def describe_verdict(report: Report) -> str:
     """Return the verdict in a line: the broken rules, or the risks and that it keeps them all."""
-    names = report.broken_names
-    if names:
-        contract = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
+    broken = [
+        f"{plural(len(names), noun)}: {', '.join(names)}"
+        for noun, names in report.broken_names.items()
+    ]
+    if broken:
+        contract = f"Breaks {'; '.join(broken)}"
     elif report.own:
         departs = ", ".join(report.own.departs)
         but = f" but for {departs}, as it declares," if departs else ""
@@ -219,8 +224,8 @@ def describe_verdict(report: Report) -> str:
         first = risk.counterexamples[0]
         words = f"{risk.anomaly.name} ({first})" if first else risk.anomaly.name
         by_cause.setdefault(_describe_cause(first), []).append(words)
-    risks = [f"{cause}: {'; '.join(words)}." for cause, words in by_cause.items()]
-    if names:
+    risks = [f"{cause}: {listed(words)}." for cause, words in by_cause.items()]
+    if broken:
         return " ".join([f"{contract}.", *risks])
     return " ".join([*risks, f"{contract}."])
 
@@ -267,9 +272,7 @@ def _describe_state_only(report: Report) -> list[str]:
         (list(report.state_only_else), "where something goes wrong"),
     ):
         if runs:
-            some = ", ".join(runs[:MOST_RUNS_NAMED])
-            if len(runs) > MOST_RUNS_NAMED:
-                some += ", ..."
+            some = _some(runs, MOST_RUNS_NAMED)
             lines.append(
                 f"sends a state without a question {where}, in {plural(len(runs), 'run')}: {some};"
                 " some clients show an error for it and end the call"
@@ -279,16 +282,16 @@ def _describe_state_only(report: Report) -> list[str]:
 
 def describe_broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
     """Yield each breach: a heading, whether it turns the verdict, and lines."""
-    for finding in report.findings:
+    for breach in report.breaches:
         yield (
-            f"breaks {finding.rule}: {RULES[finding.rule].says}",
+            f"breaks {breach.rule}: {RULES[breach.rule].says}",
             True,
-            _describe_finding(report, finding, "breaks"),
+            _describe_breach(report, breach, "breaks"),
         )
-    for finding in report.departures:
-        told = _describe_finding(report, finding, "departs from")
-        yield f"departs from {finding.rule}: {RULES[finding.rule].says}", False, told
-    if report.findings and report.raised:
+    for breach in report.departures:
+        told = _describe_breach(report, breach, "departs from")
+        yield f"departs from {breach.rule}: {RULES[breach.rule].says}", False, told
+    if report.breaches and report.raised:
         others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
         yield f"what its code raised{others}:", False, report.raised[0].splitlines()
     for guarantee, runs in groupby(report.broken, lambda each: each[0]):
@@ -297,11 +300,11 @@ def describe_broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
         yield f"breaks {guarantee.name}: {guarantee.says}", True, lines
 
 
-def _describe_finding(report: Report, finding: Finding, does: str) -> list[str]:
+def _describe_breach(report: Report, breach: Breach, does: str) -> list[str]:
     """Return the specification's sentence on the rule, the run, and the rules that follow."""
-    source = RULES[finding.rule].source or "a rule of docs/CONTRACT.md alone"
-    lines = [source, *story(finding)]
-    following = report.following(finding)
+    source = RULES[breach.rule].source or "a rule of docs/CONTRACT.md alone"
+    lines = [source, *story(breach)]
+    following = report.following(breach)
     if following:
         lines.append(f"so it also {does} {', '.join(following)}")
     return lines
@@ -316,4 +319,4 @@ def describe_unseen(report: Report) -> str:
     """Name the anomalies that were not seen although some kinds of faults were not tried."""
     shown = {risk.anomaly.name for risk in report.risks}
     words = [anomaly.name for anomaly in ANOMALIES if anomaly.name not in shown]
-    return f"{not_tried_cell(report.not_tried)}; so this may still happen: {'; '.join(words)}"
+    return f"{not_tried_cell(report.not_tried)}; so this may still happen: {listed(words)}"

@@ -19,25 +19,29 @@ from typing import Any
 
 import mcp_types as types
 
-from mrtr_options.review.bench.attacks.signatures import (
+from mrtr_options.review.bench.attacks.changes import (
+    change_readable,
+    damage,
     damage_signatures,
+    flip_bits,
+    guess_neighbours,
     sign_again,
     sign_other_heads,
     signed_as_told,
+    splice,
     unsigned_tokens,
 )
-from mrtr_options.review.bench.attacks.state_changes import (
-    change_readable,
-    damage,
-    flip_bits,
-    guess_neighbours,
-    splice,
-)
-from mrtr_options.review.bench.client.edits import in_full_width
 from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.history.state_text import parts, spelling
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.steps import NOTHING, RoundName, Step, UserAnswer, agree
+from mrtr_options.review.bench.steps import (
+    NOTHING,
+    RoundName,
+    Step,
+    UserAnswer,
+    agree,
+    in_full_width,
+)
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 MAX_FORGERIES = 350
@@ -189,14 +193,14 @@ class Forge(Step):
     """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
 
     Attributes:
-        round: The name of the round whose state is forged: the question that it answers.
+        name: The name of the round whose state is forged: the question that it answers.
         answer: The user's answer to that question; None to agree.
         call: The number of the call.
         only: The name of the one state that is made; empty for all.
         most: The number of states that are sent, spread over all kinds; 0 for all.
     """
 
-    round: RoundName
+    name: RoundName
     answer: UserAnswer | None = None
     call: int = 1
     only: str = ""
@@ -212,12 +216,12 @@ class Forge(Step):
 
     async def play(self, player: Player) -> None:
         """Send every state that can be forged. Do nothing if the question was not asked."""
-        asked = player.open_question(self.call, self.round)
+        asked = player.open_question(self.call, self.name)
         if asked is None or asked.state is None:
             return
         answers = None
         if self.answer != NOTHING:
-            answers = {asked.key: self.answer or agree(self.round)}
+            answers = {asked.key: self.answer or agree(self.name)}
         made = forge(asked.state, [state for state in player.held if state != asked.state])
         if self.most and not self.only:
             made = spread_over(made, self.most)

@@ -1,15 +1,16 @@
-"""The client: it connects to a server and exchanges one request for one response, in either era.
+"""The client: it connects to a server and fetches the response to one request, in either era.
 
-Everything that calls the tool goes through `exchange`: schedules, the options' demos, the random
-search and the tests. Knows the SDK's client and what goes over the wire (`history`); no option and
+Everything that calls the tool goes through `fetch`: schedules, the options' demos, the random
+search and the tests. Knows the SDK's client and what goes over the wire (`messages`); no option and
 no schedule.
 """
 
 from __future__ import annotations
 
+import re
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cache, partial
@@ -26,13 +27,19 @@ from mcp.client.session import ClientRequestContext, ClientSession, ElicitationF
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 
-from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request, as_json
-from mrtr_options.review.bench.setup import Declares, Era
+from mrtr_options.demo.call import MODES
+from mrtr_options.review.bench.messages import (
+    HUNG,
+    LOST,
+    Era,
+    Reply,
+    Request,
+    as_json,
+    declared_by,
+)
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.handler import first_error
 from mrtr_options.tool.server import TOOL, Context
-
-MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
 
 TASKS = "io.modelcontextprotocol/tasks"
 """The name of the Tasks extension (SEP-2663)."""
@@ -48,9 +55,6 @@ IDLE_CONNECTIONS = 8
 
 MAX_PAGES = 100
 """The most pages of a listing that are read."""
-
-Answerer = Callable[[types.ElicitRequestFormParams], Awaitable[types.ElicitResult]]
-"""A user: fills in a form, or declines or cancels it."""
 
 
 def principal_of(ctx: Context) -> str | None:
@@ -74,23 +78,6 @@ _DISPATCHER = "_dispatcher"
 _NEXT_ID = "_allocate_id"
 """The SDK's object that numbers requests, and its method. Half of the clients send texts as ids."""
 
-_DECLARED: dict[Declares, types.ElicitationCapability] = {
-    "empty": types.ElicitationCapability(),
-    "form": types.ElicitationCapability(form=types.FormElicitationCapability()),
-    "url": types.ElicitationCapability(url=types.UrlElicitationCapability()),
-}
-
-
-def _declared(like: Request, all_of_it: types.ClientCapabilities) -> types.ClientCapabilities:
-    """Return the capabilities of a client that sends requests like this one.
-
-    A client that declares no elicitation still records pushed questions, so that we can report
-    them.
-    """
-    if like.declares is not None:
-        return all_of_it.model_copy(update={"elicitation": _DECLARED[like.declares]})
-    return all_of_it if like.asks else all_of_it.model_copy(update={"elicitation": None})
-
 
 class _Client(Client):
     like: Request
@@ -105,7 +92,7 @@ class _Client(Client):
         build = getattr(session, _CAPABILITIES)
 
         def declared(version: str) -> types.ClientCapabilities:
-            return _declared(self.like, build(version))
+            return declared_by(self.like, build(version))
 
         setattr(session, _CAPABILITIES, declared)
         if self.like.version is not None:
@@ -200,7 +187,7 @@ def _certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
-async def exchange_at(
+async def fetch_at(
     url: str,
     http: httpx2.AsyncClient,
     request: Request,
@@ -215,7 +202,7 @@ async def exchange_at(
     Args:
         url: The endpoint.
         http: The connections of all clients, since making them takes longer than a request.
-        request: The request; see `exchange`.
+        request: The request; see `fetch`.
         user: Answers what a legacy server pushes.
         gone: When it is set the client leaves, and the response is lost.
         seconds: The longest time that it may take before it is called hung.
@@ -225,7 +212,7 @@ async def exchange_at(
     try:
         with anyio.move_on_after(seconds):
             async with client_of(transport, request, user) as client:
-                reply = await exchange(client, request, gone)
+                reply = await fetch(client, request, gone)
     except* httpx2.TransportError:
         reply = Reply(nothing=LOST)
     except* (MCPError, RuntimeError, ValidationError) as why:  # it does not connect
@@ -254,7 +241,7 @@ def refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]
     return Reply(malformed=str(why).partition("\n")[0])
 
 
-async def exchange(client: Client, request: Request, gone: anyio.Event | None = None) -> Reply:
+async def fetch(client: Client, request: Request, gone: anyio.Event | None = None) -> Reply:
     """Send one request and read what comes back: a result, questions, a task or an error.
 
     Args:
@@ -263,13 +250,13 @@ async def exchange(client: Client, request: Request, gone: anyio.Event | None = 
         gone: When it is set the client leaves, and the response is lost.
     """
     if gone is None:
-        return await _exchange(client, request)
+        return await _fetch(client, request)
     reply = Reply(nothing=LOST, message=LEFT)
     async with anyio.create_task_group() as group:
 
         async def call() -> None:
             nonlocal reply
-            reply = await _exchange(client, request)
+            reply = await _fetch(client, request)
             group.cancel_scope.cancel()
 
         group.start_soon(call)
@@ -293,7 +280,7 @@ class _List(types.Request[dict[str, Any], str]):
 _Result = RootModel[dict[str, Any]]
 
 
-async def _exchange(client: Client, request: Request) -> Reply:
+async def _fetch(client: Client, request: Request) -> Reply:
     session = client.session
     sent = _message(request)
     try:
@@ -364,19 +351,21 @@ def _add_habits(params: dict[str, Any], habit: int) -> None:
     """Add what some clients send with a request, and others do not.
 
     Each request has another progress token, a number or a text, if it has any. A request that is
-    sent again has the same.
+    sent again has the same. One without answers leaves them out, or has an empty object.
     """
     token = zlib.crc32(repr(params).encode())
     if habit % 3:
         params["_meta"]["progressToken"] = token if habit % 3 == 1 else f"progress-{token}"
     if habit % 5 == 0:
         params["_meta"][types.LOG_LEVEL_META_KEY] = "info"
+    if habit % 2:
+        params.setdefault("inputResponses", {})
 
 
 async def _listing(client: Client, session: ClientSession, era: Era, first: _Message) -> Reply:
     """Read all pages of the list of tools, and every text of what else the server offers.
 
-    Each other tool, resource and prompt is used once.
+    Each other tool, resource and prompt is used once, and each of their arguments completed.
     """
     params = first.params
     found = await _send(client, first)
@@ -393,9 +382,16 @@ async def _listing(client: Client, session: ClientSession, era: Era, first: _Mes
         listed = lists.get(listing) or await _ask(client, listing, params)
         texts += strings_in(listed)
         for each in listed.get(kind, ()):
-            if each[key] != TOOL:
-                named = {key: each[key], "arguments": _arguments(each)}
-                texts += strings_in(await _ask(client, door, params | named))
+            if each[key] == TOOL:
+                continue
+            arguments = _arguments(each)
+            named = key.removesuffix("Template")
+            use = {named: _FIELD.sub("Springfield", each[key]), "arguments": arguments}
+            texts += strings_in(await _ask(client, door, params | use))
+            for name in (*arguments, *_FIELD.findall(each[key])) if kind in _COMPLETED else ():
+                begun = {"ref": {"type": _COMPLETED[kind], named: each[key]}}
+                begun["argument"] = {"name": name, "value": ""}
+                texts += strings_in(await _ask(client, "completion/complete", params | begun))
     if era == "modern":
         texts += strings_in(await _ask(client, "server/discover", params))
     return Reply(tools={tool["name"]: tool for tool in tools}, texts=tuple(texts))
@@ -408,6 +404,12 @@ _DOORS = {
     "prompts/list": ("prompts", "prompts/get", "name"),
 }
 """What a server may list, and how a client uses it: the list's name, the method, and the key."""
+
+_COMPLETED = {"resourceTemplates": "ref/resource", "prompts": "ref/prompt"}
+"""The lists of what has arguments that a server may complete, and the type of a reference to it."""
+
+_FIELD = re.compile(r"{[+#./;?&]?([^{}]+)}")
+"""A field of a resource template's URI, as in `weather://{city}`."""
 
 
 def _arguments(listed: dict[str, Any]) -> dict[str, Any]:

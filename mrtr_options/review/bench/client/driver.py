@@ -1,28 +1,35 @@
-"""The default client: it goes on after each fault as well as its policy lets it.
+"""The usual client: it goes on after each fault as its policy says (`policies`).
 
-A client that stops reports the error to its application and sends nothing more. One that calls
-again starts over. One that resends sends a lost round again with the state it holds. One that sends
-a call key does what `sdk.resuming` does: if a state is too old it asks under the key, and every
-other refusal is the end. Around each request it makes the scenario's faults happen (`faults`).
+A client that sends a call key does what `sdk.resuming` does: if a state is too old it asks under
+the key, and every other refusal is the end. Around each request the client makes the scenario's
+faults happen (`faults`).
 
-Knows the sender and the faults; nothing of options.
+Knows the sender, the policies and the faults; nothing of options.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
 from mrtr_options.demo.call import converse
-from mrtr_options.review.bench.client.sender import Sender
-from mrtr_options.review.bench.faults.kinds import BACK_OFF_SECONDS, Sending, Version, nest
+from mrtr_options.review.bench.faults.kinds import (
+    BACK_OFF_SECONDS,
+    Outgoing,
+    Version,
+    nest,
+    rounds_of,
+)
 from mrtr_options.review.bench.history import Attempt
-from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
-from mrtr_options.review.bench.setup import Era, rounds_of
+from mrtr_options.review.bench.messages import HUNG, Era, Reply, Request
+from mrtr_options.review.bench.policies import POLICIES, Choice, Loss
 from mrtr_options.review.bench.steps import AGREE, WholeCall, accept
 from mrtr_options.sdk.call_key import new_call_key
+
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.client.sender import Sender
 
 MAX_REQUESTS = 20
 """The most requests that a client sends for one call before it counts as stuck."""
@@ -49,7 +56,7 @@ def in_other_words(location: str) -> str:
 
 
 class Driver:
-    """The default client of one run.
+    """The usual client of one run.
 
     Args:
         sender: Sends its requests.
@@ -58,7 +65,8 @@ class Driver:
 
     Attributes:
         attempts: Its attempts at rounds, in order.
-        chose: Whether its policy made a difference.
+        choices: The choices of its policy, in order.
+        gave_up: Whether its policy ended the call, so that nobody learns if the call goes on.
     """
 
     def __init__(self, sender: Sender, *, keyed: bool, named: bool = False) -> None:
@@ -67,7 +75,8 @@ class Driver:
         self._named = named
         self.scenario = sender.scenario
         self.attempts: list[Attempt] = []
-        self.chose = False
+        self.choices: list[Choice] = []
+        self.gave_up = False
         self._home = 0
         self._others = 0
         self._failed = 0
@@ -88,7 +97,7 @@ class Driver:
 
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
-        await converse(self._first, self._deliver, self._following, MAX_REQUESTS)
+        await converse(self._first, self._send, self._following, MAX_REQUESTS)
 
     async def _following(self, request: Request, reply: Reply) -> Request | None:
         """Return the request after a response: with answers, or as the client's policy says."""
@@ -105,26 +114,40 @@ class Driver:
         waited = reply.nothing == HUNG or reply.later  # for long enough
         if reply.is_result or waited:
             return None
-        self.chose = True
-        policy = self.scenario.setup.policy
-        if policy == "stops":
-            return None
-        if reply.reason == "request_state_expired" and self.keyed:
-            return self._begin_first_round()  # which asks for the outcome, as `sdk.resuming` does
-        refused = reply.code in REFUSALS
-        if refused and (self.keyed or policy == "resends"):
-            return None
-        # A first round that got no answer is sent again as it is: it is a new call anyway.
-        is_another_request = refused or self.keyed or self._round > 1
-        if policy == "calls again" and is_another_request:
-            self._begun += 1
-            return self._begin_first_round() if self._begun <= CALLS else None
-        if reply.code is not None:  # the server failed, and is given some time
+        loss = Loss(
+            self._round,
+            len(self._earlier()),
+            is_refusal=reply.code in REFUSALS,
+            is_keyed=self.keyed,
+            may_ask=self.keyed and reply.reason == "request_state_expired",
+        )
+        then = POLICIES[self.scenario.setup.policy].after(loss)
+        events = self.sender.instances.recording.count
+        self.choices.append(Choice(loss, then, events, len(self.attempts)))
+        match then:
+            case "end":
+                self.gave_up = True
+                return None
+            case "ask":
+                return self._begin_first_round()
+            case "call again":
+                self._begun += 1
+                return self._begin_first_round() if self._begun <= CALLS else None
+            case "send again":
+                return await self._send_again(reply)
+
+    async def _send_again(self, reply: Reply) -> Request | None:
+        """Return the last request once more, after a while if the server failed; None at last."""
+        if reply.code is not None:
             self._failed += 1
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
                 return None
             await self.sender.wait(BACK_OFF_SECONDS)
         return self.last_request
+
+    def _earlier(self) -> list[Attempt]:
+        """Return the attempts at the round so far."""
+        return [attempt for attempt in self.attempts if attempt.round == self._round]
 
     def _begin_first_round(self) -> Request:
         """Go back to round 1. Return its request, perhaps in other words."""
@@ -133,39 +156,42 @@ class Driver:
             return self._first
         return replace(self._first, location=in_other_words(self.scenario.location))
 
-    async def _deliver(self, request: Request) -> Reply:
+    async def _send(self, request: Request) -> Reply:
         """Send one request with the faults around it. Return the reply that the client takes."""
-        earlier = [attempt for attempt in self.attempts if attempt.round == self._round]
-        number = len(earlier) + 1
+        number = len(self._earlier()) + 1
         at = (self._round, number)
         faults = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
         answers = request.answers is not None
 
-        async def send(sending: Sending) -> Reply:
-            self.last_request = sending.request
-            self._home = self.instance(elsewhere=sending.elsewhere)
+        async def send(outgoing: Outgoing) -> Reply:
+            self.last_request = outgoing.request
+            self._home = self.instance(elsewhere=outgoing.elsewhere)
             self.attempts.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
-            return await self._put_on_the_wire(sending, self._home)
+            return await self._put_on_the_wire(outgoing, self._home)
 
-        return await nest(faults, send)(Sending(self, request, self.last_request))
+        reply = await nest(faults, send)(Outgoing(self, request, self.last_request))
+        if len(self._earlier()) < number:
+            names = ", ".join(kind.name for kind in faults)
+            raise TypeError(f"{names}: a fault has to send its request on (faults.kinds)")
+        return reply
 
-    async def _put_on_the_wire(self, sending: Sending, instance: int) -> Reply:
+    async def _put_on_the_wire(self, outgoing: Outgoing, instance: int) -> Reply:
         """Send a request, once or twice. Return what reaches the client."""
         to = [instance]
-        if sending.again is not None:
+        if outgoing.again is not None:
             is_free = self.scenario.setup.fleet == "free"
             to.append((instance + 1) % self.sender.instances.instances if is_free else instance)
-        is_legacy = sending.request.era == "legacy"
-        await self.sender.instances.arm(sending.at_effect)
+        is_legacy = outgoing.request.era == "legacy"
+        await self.sender.instances.arm(outgoing.at_effect)
         reply = await self.sender.play_round(
-            sending.request,
+            outgoing.request,
             to,
-            at_once=sending.again == "at once",
-            lost=sending.lost,
-            user=self.sender.pushed(WholeCall(), sending.request) if is_legacy else None,
+            at_once=outgoing.again == "at once",
+            lost=outgoing.lost,
+            user=self.sender.pushed(WholeCall(), outgoing.request) if is_legacy else None,
         )
         await self.sender.instances.arm(None)
-        return Reply(nothing=LOST) if sending.lost else reply
+        return reply
 
     # --- what faults do (`faults.kinds.Client`) ---------------------------------------------------
 

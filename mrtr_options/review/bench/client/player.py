@@ -11,14 +11,13 @@ from dataclasses import replace
 import anyio
 import mcp_types as types
 
-from mrtr_options.review.bench.client import Answerer
-from mrtr_options.review.bench.client.edits import edit_key, edit_state
+from mrtr_options.demo.call import User
 from mrtr_options.review.bench.client.sender import (
     Question,
     Sender,
 )
 from mrtr_options.review.bench.deployments import Instances
-from mrtr_options.review.bench.messages import Method, Reply, Request
+from mrtr_options.review.bench.messages import Method, Request
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import (
     NOTHING,
@@ -37,6 +36,8 @@ from mrtr_options.review.bench.steps import (
     WholeCall,
     accept,
     agree,
+    edit_key,
+    edit_state,
 )
 from mrtr_options.tool.server import TOOL
 
@@ -48,11 +49,9 @@ It is shorter than a slow effect takes.
 
 
 class Player(Sender):
-    """The client of one run: it plays steps, and sends the requests of the default client."""
+    """The client of one run: it plays steps, and sends the requests of the usual client."""
 
-    def __init__(
-        self, scenario: Scenario, instances: Instances, user: Answerer | None = None
-    ) -> None:
+    def __init__(self, scenario: Scenario, instances: Instances, user: User | None = None) -> None:
         super().__init__(scenario, instances, user)
         self._is_armed = False
         self._is_full = False
@@ -147,20 +146,20 @@ class Player(Sender):
 
     def _question_of(self, step: Send) -> Question | None:
         """Return the question that a round answers: of its call, or of the call of its state."""
-        return self._clients[step.state_of or step.call].open.get(step.round)
+        return self._clients[step.state_of or step.call].open.get(step.name)
 
     def _is_left_out(self, step: Send) -> bool:
         client = self._clients[step.call]
         last = client.last
-        if step.round != "first" and (
-            self._question_of(step) is None or step.round not in client.open
+        if step.name != "first" and (
+            self._question_of(step) is None or step.name not in client.open
         ):
             return True
         match step.only_if:
             case "failed":
                 return last is not None and not (last.failed or last.is_error)
             case "asked":
-                return last is None or step.round not in map(last.name_of, last.questions)
+                return last is None or step.name not in map(last.name_of, last.questions)
             case "room":
                 return self._is_full
             case None:
@@ -175,16 +174,16 @@ class Player(Sender):
             for name, content in step.extra.items()
         }
         said: types.InputResponses = {}
-        if step.round != "first" and step.answer != NOTHING:
-            said[step.round] = step.answer or agree(step.round)
-            self.answer(step.call, step.round, said[step.round])
+        if step.name != "first" and step.answer != NOTHING:
+            said[step.name] = step.answer or agree(step.name)
+            self.answer(step.call, step.name, said[step.name])
         # Servers must take both orders: unasked answers before the real one, and behind it.
         unasked_come_first = step.call % 2 == 1
         said = extra | said if unasked_come_first else said | extra
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
         if step.key_edit is not None and asked is not None:
-            keys |= {step.round: edit_key(asked.key, step.key_edit)}
+            keys |= {step.name: edit_key(asked.key, step.key_edit)}
         state = step.state or edit_state(asked.state if asked else None, step.edit)
         return Request(
             step.location or caller.location,
@@ -248,7 +247,7 @@ class Player(Sender):
 
     # --- tasks ----------------------------------------------------------------------------------
 
-    async def _create(self, step: Create) -> Reply:
+    async def _create(self, step: Create) -> None:
         client = self._clients[1]
         client.created_at = self.next_instance()
         await self._arm_task(step.fault)
@@ -256,7 +255,6 @@ class Player(Sender):
         reply = await self.play_round(request, [client.created_at], lost=step.lost)
         if not step.lost:
             client.task = reply.task or ""
-        return reply
 
     async def _look(self, step: Look) -> None:
         request = self._of_task("tasks/get", step.principal)

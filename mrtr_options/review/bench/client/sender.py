@@ -6,7 +6,7 @@ sending to an instance, and an *exchange* with the instance, of which a delivery
 response puts the result off.
 
 It remembers only what a client has to remember to go on. Everything else is computed from the
-history. The client of a script (`player`) and the default client (`driver`) send with it. Knows
+history. The client of a script (`player`) and the usual client (`driver`) send with it. Knows
 instances and what is sent; of a script only how the user of a whole call answers.
 """
 
@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ElicitationFnT
 
-from mrtr_options.review.bench.client import Answerer
-from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import (
     Answered,
     Asked,
@@ -33,8 +31,7 @@ from mrtr_options.review.bench.history import (
     Restarted,
     Sent,
 )
-from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
-from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply, Request
 from mrtr_options.review.bench.steps import (
     Change,
     Keys,
@@ -42,6 +39,11 @@ from mrtr_options.review.bench.steps import (
     WholeCall,
     agree,
 )
+
+if TYPE_CHECKING:
+    from mrtr_options.demo.call import User
+    from mrtr_options.review.bench.deployments import Instances
+    from mrtr_options.review.bench.scenario import Scenario
 
 RETRIES = 10
 """The most retries of a client after a state-only response, each time at once.
@@ -52,7 +54,7 @@ The SDK's client gives up after the same number of rounds; it waits between them
 POLL_SECONDS = 0.01
 """The pause between two looks at a task."""
 
-Loss = bool | Callable[[Received], Awaitable[bool]]
+LossRule = bool | Callable[[Received], Awaitable[bool]]
 """The fate of responses: all are lost, none is, or a function decides it for each on its way."""
 
 Pushed = Callable[[int], ElicitationFnT]
@@ -107,7 +109,7 @@ class _Sending:
     number: int
     call: int
     request: Request
-    loss: Loss
+    loss: LossRule
     until: tuple[Status, ...]
     user: Pushed | None
     gone: anyio.Event | None
@@ -130,9 +132,7 @@ class Sender:
         held: The states that were handed out, in order.
     """
 
-    def __init__(
-        self, scenario: Scenario, instances: Instances, user: Answerer | None = None
-    ) -> None:
+    def __init__(self, scenario: Scenario, instances: Instances, user: User | None = None) -> None:
         self.scenario = scenario
         self.instances = instances
         self._user = user
@@ -175,7 +175,7 @@ class Sender:
         *,
         call: int = 1,
         at_once: bool = False,
-        lost: Loss = False,
+        lost: LossRule = False,
         until: tuple[Status, ...] = (),
         user: Pushed | None = None,
         gone: anyio.Event | None = None,
@@ -196,7 +196,7 @@ class Sender:
             unseen: Whether the client does not go on from the response.
 
         Returns:
-            The first response.
+            The first response, as it reaches the client.
         """
         self.sendings += 1
         self._requests.append((call, request))
@@ -218,14 +218,13 @@ class Sender:
             self._clients[call].last = reply
             if request.method == "tools/call":
                 self._show_questions(sending, reply, to[0])
-        return reply
+        return Reply(nothing=LOST) if sending.lost else reply
 
     async def _deliver(self, sending: _Sending, delivery: int, instance: int) -> Reply:
         """Make one delivery of a sending and follow it up. Return the last response."""
-        deadline = anyio.current_time() + self.instances.hang_seconds
         reply = await self._exchange(sending, delivery, instance, sending.request)
         reply = await self._retry(sending, delivery, instance, reply)
-        return await self._poll(sending, delivery, instance, reply, deadline)
+        return await self._poll(sending, delivery, instance, reply)
 
     async def _exchange(
         self, sending: _Sending, delivery: int, instance: int, request: Request
@@ -257,12 +256,15 @@ class Sender:
             reply = await self._exchange(sending, delivery, instance, request)
         return reply
 
-    async def _poll(
-        self, sending: _Sending, delivery: int, instance: int, reply: Reply, deadline: float
-    ) -> Reply:
-        """Look at a task, on each instance in turn, until it has a status of the sending's."""
+    async def _poll(self, sending: _Sending, delivery: int, instance: int, reply: Reply) -> Reply:
+        """Look at a task, on each instance in turn, until it has a status of the sending's.
+
+        The looks are counted, since each gives the server a turn, also on a busy machine.
+        """
+        left = self.instances.hang_seconds / POLL_SECONDS
         while sending.until and reply.code is None and reply.status not in sending.until:
-            if anyio.current_time() > deadline:
+            left -= 1
+            if left < 0 or reply.nothing == HUNG:
                 reply = Reply(nothing=HUNG)
                 where = (self._exchanges, sending.number, delivery, sending.call, instance)
                 self._record(Received(*where, reply))
@@ -340,13 +342,15 @@ class Sender:
             self._clients[step.call].thinks.set()
             if step.waits_for is not None:
                 await self._clients[step.waits_for].over.wait()
-            if step.thinks:
-                await self.wait(step.thinks)
             response = await self._ask_user(step, name, params)
             self._clients[step.call].answers.pop(
                 name, None
             )  # another delivery may have had the same
             self.answer(step.call, name, response, delivery)
+            # Recorded before the time passes: what the server does meanwhile comes after the answer
+            # in each run, however fast it is.
+            if step.thinks:
+                await self.wait(step.thinks)
             return cast("types.ElicitResult", response)
 
         return lambda delivery: partial(answer, delivery)

@@ -18,25 +18,32 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.history import Effect, Recording
-from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.steps import Change, Keys
-from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import LEDGER_VARIABLE
+
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.messages import Reply, Request
+    from mrtr_options.review.bench.scenario import Scenario
+    from mrtr_options.review.bench.steps import Change, Keys
+    from mrtr_options.review.bench.subjects import Subject
 
 HANG_SECONDS = 30.0
 """The longest time for one request before it is called hung.
 
 Generous, so that a slow machine is not reported as a hang; an answered request does not wait.
 """
+
+
+LEDGER = "ledger.sqlite"
+CALLS = "calls.sqlite"
+"""The files of a set of instances: its effects, and the calls of an engine."""
 
 
 class Deployment(Protocol):
@@ -128,12 +135,6 @@ class Instances:
         for effect in effects[self._effects_seen :]:
             self.recording.append(Effect(None, None, effect))
         self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
-
-    async def effects(self) -> dict[weather.EffectKind, int]:
-        """Count how often each kind of effect has taken place."""
-        await self.collect()
-        events = [event for event in self.recording.events if isinstance(event, Effect)]
-        return weather.count(tuple(event.effect for event in events if not event.absorbed))
 
 
 @dataclass(frozen=True)

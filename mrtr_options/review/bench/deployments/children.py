@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from multiprocessing import Pipe
@@ -29,8 +29,8 @@ import mcp_types as types
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.errors import UsageError
-from mrtr_options.review.bench.client import LEFT, connections, exchange_at
-from mrtr_options.review.bench.deployments import Instances, next_ring
+from mrtr_options.review.bench.client import LEFT, connections, fetch_at
+from mrtr_options.review.bench.deployments import CALLS, LEDGER, Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
 from mrtr_options.review.bench.deployments.child_process import Child
 from mrtr_options.review.bench.history import Crashed, Elapsed
@@ -58,7 +58,7 @@ START_SECONDS = 20.0
 """The longest time for a file to load."""
 
 DEATH_SECONDS = 0.15
-"""The longest time for a process to be gone after its connections break."""
+"""The longest time for a process to be gone after a request that failed, which it may die of."""
 
 END_SECONDS = 2.0
 """The longest time for a process to end in order, before it is killed."""
@@ -68,10 +68,6 @@ APART = {"PYTHONHASHSEED": "1", "PYTHONOPTIMIZE": "1", "TZ": "WEST+5:45"}
 
 WATCH_SECONDS = 0.001
 """The pause between two looks at the ledger while a fault waits for an effect."""
-
-LEDGER = "ledger.sqlite"
-CALLS = "calls.sqlite"
-"""The files of a set of instances."""
 
 
 class CannotStart(UsageError):
@@ -114,8 +110,10 @@ class Children:
 
     @property
     def secrets(self) -> set[str]:
-        """Texts that no client may see: the keys, and the folder of the processes' files."""
-        return {str(self._folder), *(key.decode() for key in self._keys)}
+        """Texts that no client may see: the keys, and the folders of the processes' files."""
+        authors = f"{self._option.path.absolute().parent}/"
+        folders = {str(self._folder), *([authors] if authors.count("/") > 2 else [])}
+        return {*folders, *(key.decode() for key in self._keys)}
 
     @property
     def raised(self) -> list[str]:
@@ -187,8 +185,7 @@ class Children:
 
     async def _until_up(self, child: Child) -> None:
         name = self._option.path.name
-        with anyio.move_on_after(START_SECONDS):
-            await child.up.wait()
+        await child.wait_for(child.up, START_SECONDS)
         if not child.up.is_set():
             where = await child.position_in(self._option.path.absolute())
             raise CannotStart(f"{name} is still loading after {START_SECONDS:g} seconds", where)
@@ -236,9 +233,6 @@ class Children:
             How the old one ended.
         """
         self._died = True
-        return await self._swap(instance, child)
-
-    async def _swap(self, instance: int, child: Child) -> str:
         how = await self.kill(child)
         instance %= len(self._versions)
         if self._children[instance] is child:
@@ -250,19 +244,21 @@ class Children:
         """Tell every process to end, kill those that do not, and start others."""
         for child in self._children:
             child.process.terminate()
-        with anyio.move_on_after(END_SECONDS):
-            for child in self._children:
-                await child.dead.wait()
+        for child in self._children:
+            await child.wait_for(child.dead, END_SECONDS)
         await self._end_all()
         self._keys = next_ring(self._keys, keys)
         await self._start_all()
 
-    async def redeploy(self, change: Change | None, only: int | None) -> None:
-        """Replace every process, or only one, by one with another version of the file."""
-        chosen = range(len(self._versions)) if only is None else (only,)
+    async def redeploy(self, change: Change | None, chosen: Sequence[int]) -> None:
+        """Replace the processes of these instances by ones with another version of the file."""
+        chosen = sorted({at % len(self._versions) for at in chosen})
         for instance in chosen:
             self._versions[instance] = change
-            await self._swap(instance, self._children[instance])
+            await self.kill(self._children[instance])
+            self._children[instance] = self._fork(instance)
+        for instance in chosen:
+            await self._until_up(self._children[instance])
 
     async def wait(self, seconds: float, besides: Child | None = None) -> None:
         """Let time pass for every process besides one, and for those that start later."""
@@ -281,8 +277,8 @@ class Children:
         if self._died and self._keeps_files():
             self._versions = [None] * len(self._versions)
             await self._begin_anew()
-        elif any(self._versions):
-            await self.redeploy(None, None)
+        else:
+            await self.redeploy(None, [at for at, change in enumerate(self._versions) if change])
         self._died = False
         found = ChildInstances(self, scenario.instances, scenario.setup.destination)
         found.recording.secrets.update(self.secrets)
@@ -322,7 +318,7 @@ class Children:
         self.start_soon(session.run, anyio.CancelScope())
         return session
 
-    async def exchange(
+    async def fetch(
         self,
         child: Child,
         request: Request,
@@ -341,7 +337,7 @@ class Children:
 
             async def until_hung() -> None:
                 nonlocal where
-                await anyio.sleep(self.hang_seconds)
+                await child.wait_for(anyio.Event(), self.hang_seconds)
                 # Before the client leaves, which cancels the handler.
                 where = await child.position_in(self._option.path.absolute())
                 group.cancel_scope.cancel()
@@ -350,12 +346,9 @@ class Children:
             group.start_soon(until_hung)
             assert self._http is not None
             if session is None:
-                reply = await exchange_at(child.origin + PATH, self._http, request, user, gone)
+                reply = await fetch_at(child.origin + PATH, self._http, request, user, gone)
             else:
                 reply = await session.send(request, user, gone)
-            if reply.nothing == LOST or reply.code == types.INTERNAL_ERROR:
-                with anyio.move_on_after(DEATH_SECONDS):  # it may be dying
-                    await child.dead.wait()
             group.cancel_scope.cancel()
         if reply.nothing != HUNG:
             return reply
@@ -372,6 +365,7 @@ class ChildInstances(Instances):
         self, children: Children, instances: int, destination: weather.Destination
     ) -> None:
         super().__init__(instances, children.hang_seconds)
+        self.death_seconds = DEATH_SECONDS
         self._children = children
         self._ledger = ForeignLedger(children.ledger_file, self.recording, destination)
         self._at = 0
@@ -395,7 +389,9 @@ class ChildInstances(Instances):
         child = self._children.child(instance)
         strikes = self._strikes
         session = self._session_of(child, request)
-        reply = await self._children.exchange(child, request, user, self._leave, session)
+        reply = await self._children.fetch(child, request, user, self._leave, session)
+        if reply.nothing == LOST or reply.code == types.INTERNAL_ERROR:
+            await child.wait_for(child.dead, self.death_seconds)  # it may be dying
         if self._is_due():
             await self._strike()
         if self._strikes > strikes:  # the response may have been faster than the bench
@@ -416,9 +412,11 @@ class ChildInstances(Instances):
         return self._sessions[named]
 
     def close(self) -> None:
-        """End the sessions of clients that stayed connected."""
+        """End the sessions of clients that stayed connected, and let go of the ledger."""
+        self._watching.cancel()
         for session in self._sessions.values():
             session.close()
+        self._ledger.close()
 
     async def _settle(self) -> None:
         """Record new events and the time that passed, and replace dead processes."""
@@ -445,7 +443,7 @@ class ChildInstances(Instances):
         await self.collect()  # what was done at the end
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
-        await self._children.redeploy(change, only)
+        await self._children.redeploy(change, range(self.instances) if only is None else (only,))
 
     async def crash(self, instance: int) -> None:
         self.recording.append(Crashed(instance, None))
@@ -486,14 +484,14 @@ class ChildInstances(Instances):
             await armed.afterwards(self)
 
     async def end_instance(self) -> None:
-        """Kill the process that the fault is armed at; see `ledger_file.Struck`."""
+        """Kill the process that the fault is armed at; see `faults.kinds.Struck`."""
         child = self._children.child(self._at)
         self._struck.add(child.process)
         await self._children.kill(child)
         self._ledger.arm(None)  # the next process may go on with the call by itself
 
     async def let_client_leave(self) -> None:
-        """Make the client leave; see `ledger_file.Struck`."""
+        """Make the client leave; see `faults.kinds.Struck`."""
         self._leave.set()
 
     async def collect(self) -> None:

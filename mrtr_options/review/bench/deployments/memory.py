@@ -24,13 +24,16 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp import Client
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.review.bench.client import client_of, exchange, principal_of
+from mrtr_options.review.bench.client import client_of, fetch, principal_of
 from mrtr_options.review.bench.deployments import (
+    CALLS,
     HANG_SECONDS,
+    LEDGER,
     Instances,
     Offered,
     environment,
@@ -41,10 +44,9 @@ from mrtr_options.review.bench.deployments import (
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
-from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
+from mrtr_options.review.bench.messages import HUNG, LOST, Declares, Reply, Request
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.steps import Change, Keys
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.world.ledger import FaultyLedger
@@ -122,6 +124,7 @@ class _Ledger(FaultyLedger):
 
     async def let_client_leave(self) -> None:
         self._instances.leave()
+        await anyio.lowlevel.checkpoint()
 
 
 @dataclass(frozen=True)
@@ -214,9 +217,9 @@ class MemoryInstances(Instances):
         self._foreign = subject.option.is_foreign
         self._destination: weather.Destination = destination
         self._files = where.versions or folder
-        self._ledger_file = folder / "ledger.sqlite"
+        self._ledger_file = folder / LEDGER
         self._wrap: Callable[[Report | None], list[Callable[[Handler], Handler]]] = lambda _: []
-        self._database = where.database(subject) or f"sqlite:///{folder / 'calls.sqlite'}"
+        self._database = where.database(subject) or f"sqlite:///{folder / CALLS}"
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
@@ -437,7 +440,7 @@ class MemoryInstances(Instances):
             self.leave = leave
             try:
                 async with self._client(instance, request, user) as client:
-                    reply = await exchange(client, request, gone)
+                    reply = await fetch(client, request, gone)
             except anyio.get_cancelled_exc_class() as error:
                 if not any(error is death for death in self.deaths):
                     if left:

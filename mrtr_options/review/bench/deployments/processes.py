@@ -18,19 +18,23 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import httpx2
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.review.bench.client import connections, exchange_at, principal_of
+from mrtr_options.review.bench.client import connections, fetch_at, principal_of
 from mrtr_options.review.bench.deployments import (
+    CALLS,
     HANG_SECONDS,
+    LEDGER,
     Instances,
     Offered,
     next_ring,
@@ -55,15 +59,13 @@ from mrtr_options.review.bench.world.wrappers import (
 )
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import PATH, web_server
+from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Handler, Settings
 
-LEDGER = "ledger.sqlite"
 ROUNDS = "rounds.sqlite"
-CALLS = "calls.sqlite"
-"""The files that the processes share."""
-
+"""The file of a guard's rounds, which the processes share."""
 
 FATAL = "Pompeii"
 """The beginning of a place's name whose bill kills the process that writes it, each time."""
@@ -114,8 +116,9 @@ def _serve(served: Served, ahead: Any, bench: Connection, listener: socket.socke
         wrappers = make_wrappers(
             served.subject.wrappers,
             open_store(served.rounds, clock, keep_seconds(served.subject)),
-            served.wait_seconds,
-            round_seconds=served.round_seconds,
+            partial(
+                single_use, wait_seconds=served.wait_seconds, round_seconds=served.round_seconds
+            ),
         )
     settings = Settings(
         _Ledger(ledger, bench),
@@ -162,6 +165,7 @@ class _Ledger(FaultyLedger):
         self._bench.send("the client may go")
         with anyio.move_on_after(HANG_SECONDS):
             await anyio.wait_readable(self._bench)  # the bench goes on once the client has gone
+        await anyio.lowlevel.checkpoint()
 
 
 # --- in the bench -------------------------------------------------------------------------------
@@ -308,7 +312,7 @@ class ProcessInstances(Instances):
         async with anyio.create_task_group() as group:
             group.start_soon(leave_at_a_word)
             url = worker.origin + PATH
-            reply = await exchange_at(url, self._http, request, user, gone, self.hang_seconds)
+            reply = await fetch_at(url, self._http, request, user, gone, self.hang_seconds)
             if reply.nothing == LOST:
                 with anyio.move_on_after(self.hang_seconds):
                     await gone.wait()  # the process is dying, and its pipe need not close first

@@ -17,12 +17,11 @@ import httpx2
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.errors import UsageError
-from mrtr_options.review.bench.client import MODES, connections, exchange_at
+from mrtr_options.review.bench.client import MODES, connections, fetch_at
 from mrtr_options.review.bench.deployments import HANG_SECONDS, Instances
 from mrtr_options.review.bench.history import Crashed
-from mrtr_options.review.bench.messages import HUNG, Reply, Request
+from mrtr_options.review.bench.messages import ERAS, HUNG, Era, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.world.ledger_file import ForeignLedger, clear_faults
 from mrtr_options.tool import weather
@@ -79,9 +78,11 @@ class Remote:
     ) -> AsyncGenerator[RemoteInstances]:
         """Open connections to the instances for one run."""
         async with connections() as http:
+            found = RemoteInstances(self, http, scenario.instances, scenario.setup.destination)
             try:
-                yield RemoteInstances(self, http, scenario.instances, scenario.setup.destination)
+                yield found
             finally:
+                found.close()
                 clear_faults(self.ledger.path)
 
 
@@ -108,7 +109,7 @@ class RemoteInstances(Instances):
         gone: anyio.Event | None = None,
     ) -> Reply:
         url = self._where.urls[instance]
-        reply = await exchange_at(url, self._http, request, user, gone, self.hang_seconds)
+        reply = await fetch_at(url, self._http, request, user, gone, self.hang_seconds)
         await self.collect()
         if reply.nothing is not None and not self._where.is_gone and not await listens(url):
             self._where.is_gone = True
@@ -122,6 +123,10 @@ class RemoteInstances(Instances):
 
     async def collect(self) -> None:
         self._ledger.collect()
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self._ledger.close()
 
 
 async def listens(url: str) -> bool:
@@ -155,7 +160,7 @@ async def eras_of(url: str, seconds: float = HANG_SECONDS) -> list[Era]:
 
     async def ask(era: Era) -> None:
         request = Request(method="tools/list", era=era)
-        replies[era] = await exchange_at(url, http, request, seconds=seconds)
+        replies[era] = await fetch_at(url, http, request, seconds=seconds)
 
     async with connections() as http, anyio.create_task_group() as group:
         for era in ERAS:

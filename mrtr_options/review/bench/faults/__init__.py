@@ -1,7 +1,7 @@
 """What can go wrong: each kind of fault, and a fault as one kind at one request.
 
 A kind is a function in the module of its family, with its sentence and its condition above it:
-`before` a request, at its `delivery`, at an effect (`effects`), at its `response`, and `after` it.
+`before` a request, on its way (`delivery`), at an effect (`effects`), and `after` it.
 `kinds` says what such a function gets. A new kind is one function.
 """
 
@@ -15,9 +15,8 @@ from types import ModuleType
 
 from mrtr_options.errors import UsageError
 from mrtr_options.names import nearest
-from mrtr_options.review.bench.faults import after, before, delivery, effects, response
-from mrtr_options.review.bench.faults.kinds import Kind
-from mrtr_options.review.bench.setup import rounds_of
+from mrtr_options.review.bench.faults import after, before, delivery, effects
+from mrtr_options.review.bench.faults.kinds import Kind, rounds_of
 
 
 def _kinds_in(family: ModuleType) -> Iterator[Kind]:
@@ -45,7 +44,7 @@ def by_name(kinds: Iterable[Kind]) -> dict[str, Kind]:
     return found
 
 
-KINDS = by_name(chain.from_iterable(map(_kinds_in, (before, delivery, response, effects, after))))
+KINDS = by_name(chain.from_iterable(map(_kinds_in, (before, delivery, effects, after))))
 """Every kind by its name."""
 
 PLAYABLE: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}
@@ -85,7 +84,7 @@ class Fault:
 
     @property
     def kind(self) -> Kind:
-        """The row of the table."""
+        """Return what the fault does, and when it can happen."""
         return KINDS[self.name]
 
     @property

@@ -10,8 +10,8 @@ from mrtr_options.review.bench.faults.kinds import (
     ANSWERS,
     LATER,
     Condition,
-    Send,
-    Sending,
+    Outgoing,
+    SendOn,
     fault,
 )
 from mrtr_options.review.bench.messages import Reply
@@ -27,17 +27,17 @@ from mrtr_options.review.bench.messages import Reply
     modern=True,
     model="changed answers",
 )
-async def back(sending: Sending, send: Send) -> Reply:
-    reply = await send(sending)
-    sent = sending.client.last_request or sending.request
+async def back(outgoing: Outgoing, send: SendOn) -> Reply:
+    reply = await send(outgoing)
+    sent = outgoing.client.last_request or outgoing.request
     answers: types.InputResponses = {}
     for key, given in (sent.answers or {}).items():
         content = given.content if isinstance(given, types.ElicitResult) else None
         (question,) = content or {"": None}
-        answers[key] = sending.client.answer(question, otherwise=True)
+        answers[key] = outgoing.client.answer(question, otherwise=True)
     if not answers:
         return reply
-    later = await sending.client.deliver(replace(sent, answers=answers), lost=False)
+    later = await outgoing.client.deliver(replace(sent, answers=answers), lost=False)
     return reply if later.failed else later
 
 
@@ -52,10 +52,10 @@ async def back(sending: Sending, send: Send) -> Reply:
     rarity=3,
     model="",
 )
-async def old(sending: Sending, send: Send) -> Reply:
-    reply = await send(sending)
-    if sending.previous is not None:
-        await sending.client.deliver(sending.previous)
+async def old(outgoing: Outgoing, send: SendOn) -> Reply:
+    reply = await send(outgoing)
+    if outgoing.previous is not None:
+        await outgoing.client.deliver(outgoing.previous)
     return reply
 
 
@@ -74,9 +74,9 @@ async def old(sending: Sending, send: Send) -> Reply:
     tried="alone",
     model="",
 )
-async def again(sending: Sending, send: Send) -> Reply:
-    reply = await send(sending)
-    call = sending.client.other_call()
+async def again(outgoing: Outgoing, send: SendOn) -> Reply:
+    reply = await send(outgoing)
+    call = outgoing.client.other_call()
     await call.begin()
     await call.finish()
     return reply

@@ -8,8 +8,8 @@ from mrtr_options.review.bench.faults.kinds import (
     LATER,
     LATER_OF_TWO,
     Condition,
-    Send,
-    Sending,
+    Outgoing,
+    SendOn,
     Version,
     fault,
 )
@@ -31,9 +31,9 @@ CHANGE: Version = "inserted"
     rarity=7,
     model="",
 )
-async def restart(sending: Sending, send: Send) -> Reply:
-    await sending.client.restart()
-    return await send(sending)
+async def restart(outgoing: Outgoing, send: SendOn) -> Reply:
+    await outgoing.client.restart()
+    return await send(outgoing)
 
 
 @fault(
@@ -48,8 +48,8 @@ async def restart(sending: Sending, send: Send) -> Reply:
     rarity=4,
     model="",
 )
-async def failover(sending: Sending, send: Send) -> Reply:
-    return await send(replace(sending, elsewhere=True))
+async def failover(outgoing: Outgoing, send: SendOn) -> Reply:
+    return await send(replace(outgoing, elsewhere=True))
 
 
 @fault(
@@ -63,9 +63,9 @@ async def failover(sending: Sending, send: Send) -> Reply:
     modern=True,
     model="states too old",
 )
-async def expired(sending: Sending, send: Send) -> Reply:
-    await sending.client.wait(STATE_TTL_SECONDS + 60)
-    return await send(sending)
+async def expired(outgoing: Outgoing, send: SendOn) -> Reply:
+    await outgoing.client.wait(STATE_TTL_SECONDS + 60)
+    return await send(outgoing)
 
 
 @fault(
@@ -83,9 +83,9 @@ async def expired(sending: Sending, send: Send) -> Reply:
     modern=True,
     model="redeploys",
 )
-async def redeploy(sending: Sending, send: Send) -> Reply:
-    await sending.client.redeploy(CHANGE)
-    return await send(sending)
+async def redeploy(outgoing: Outgoing, send: SendOn) -> Reply:
+    await outgoing.client.redeploy(CHANGE)
+    return await send(outgoing)
 
 
 @fault(
@@ -99,9 +99,9 @@ async def redeploy(sending: Sending, send: Send) -> Reply:
     modern=True,
     model="second call at once",
 )
-async def other(sending: Sending, send: Send) -> Reply:
-    call = sending.client.other_call(otherwise=True)
+async def other(outgoing: Outgoing, send: SendOn) -> Reply:
+    call = outgoing.client.other_call(otherwise=True)
     await call.begin()
-    reply = await send(sending)
+    reply = await send(outgoing)
     await call.finish()
     return reply

@@ -1,4 +1,4 @@
-"""Faults of the delivery: a request arrives twice, at another instance, or with other answers."""
+"""Faults on the way: a request arrives twice, elsewhere or changed; its response does not."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import mcp_types as types
 
 from mrtr_options.review.bench.faults.kinds import (
     ANSWERS,
+    BACK_OFF_SECONDS,
     LATER_OF_TWO,
     Condition,
-    Send,
-    Sending,
+    Outgoing,
+    SendOn,
     fault,
 )
 from mrtr_options.review.bench.messages import Reply
@@ -26,8 +27,8 @@ from mrtr_options.review.bench.messages import Reply
     rarity=1,
     model="",
 )
-async def twice(sending: Sending, send: Send) -> Reply:
-    return await send(replace(sending, again="later"))
+async def twice(outgoing: Outgoing, send: SendOn) -> Reply:
+    return await send(replace(outgoing, again="later"))
 
 
 @fault(
@@ -39,8 +40,8 @@ async def twice(sending: Sending, send: Send) -> Reply:
     rarity=2,
     model="",
 )
-async def both(sending: Sending, send: Send) -> Reply:
-    return await send(replace(sending, again="at once"))
+async def both(outgoing: Outgoing, send: SendOn) -> Reply:
+    return await send(replace(outgoing, again="at once"))
 
 
 @fault(
@@ -53,23 +54,23 @@ async def both(sending: Sending, send: Send) -> Reply:
     modern=True,
     tried="check",
 )
-async def more(sending: Sending, send: Send) -> Reply:
-    reply = await send(sending)
-    sent = sending.client.last_request or sending.request
+async def more(outgoing: Outgoing, send: SendOn) -> Reply:
+    reply = await send(outgoing)
+    sent = outgoing.client.last_request or outgoing.request
     answers: types.InputResponses = {}
     for key, given in (sent.answers or {}).items():
         if isinstance(given, types.ElicitResult):
             content = {**(given.content or {}), "note": "as before"}
             answers[key] = types.ElicitResult(action="accept", content=content)
     if answers:
-        await sending.client.deliver(replace(sent, answers=answers))
+        await outgoing.client.deliver(replace(sent, answers=answers))
     return reply
 
 
 @fault(
-    "misrouted",
+    "missent",
     "the request goes to another instance first, and then to the one that asked",
-    words="{nth} request misrouted",
+    words="{nth} request to a wrong instance first",
     instruction="send it to the other instance first",
     phase="delivery",
     can=LATER_OF_TWO,
@@ -78,10 +79,10 @@ async def more(sending: Sending, send: Send) -> Reply:
     rarity=5,
     model="",
 )
-async def misrouted(sending: Sending, send: Send) -> Reply:
-    if sending.previous is not None:  # an instance has asked, so another one is the wrong one
-        await sending.client.deliver(sending.request, elsewhere=True)
-    return await send(sending)
+async def missent(outgoing: Outgoing, send: SendOn) -> Reply:
+    if outgoing.previous is not None:  # an instance has asked, so another one is the wrong one
+        await outgoing.client.deliver(outgoing.request, elsewhere=True)
+    return await send(outgoing)
 
 
 @fault(
@@ -95,7 +96,56 @@ async def misrouted(sending: Sending, send: Send) -> Reply:
     tried="alone",
     model="early answers",
 )
-async def early(sending: Sending, send: Send) -> Reply:
-    client = sending.client
+async def early(outgoing: Outgoing, send: SendOn) -> Reply:
+    client = outgoing.client
     answers = {question: client.answer(question) for question in client.questions}
-    return await send(replace(sending, request=replace(sending.request, answers=answers)))
+    return await send(replace(outgoing, request=replace(outgoing.request, answers=answers)))
+
+
+@fault(
+    "lost",
+    "the response is lost",
+    words="{response} lost",
+    instruction="lose it",
+    phase="response",
+    rarity=0,
+    model="",
+)
+async def lost(outgoing: Outgoing, send: SendOn) -> Reply:
+    return await send(replace(outgoing, lost=True))
+
+
+@fault(
+    "ahead",
+    "the request already answers the next question, too, and the response is lost",
+    words="{response} lost, next question answered ahead",
+    instruction="answer the next question, too, and lose it",
+    phase="response",
+    can=Condition("a request after which a question is due", lambda situation: situation.asks),
+    modern=True,
+    tried="check",
+)
+async def ahead(outgoing: Outgoing, send: SendOn) -> Reply:
+    request = outgoing.request
+    question = outgoing.client.next_question
+    if question is not None:
+        answers = {**(request.answers or {}), question: outgoing.client.answer(question)}
+        request = replace(request, answers=answers)
+    return await send(replace(outgoing, request=request, lost=True))
+
+
+@fault(
+    "crash",
+    "the instance dies when the handler is done, before it responds",
+    words="crash before {response}",
+    instruction="crash before it is sent",
+    phase="response",
+    needs={"crash"},
+    rarity=8,
+    model="",
+)
+async def crash(outgoing: Outgoing, send: SendOn) -> Reply:
+    reply = await send(replace(outgoing, lost=True))
+    await outgoing.client.crash()
+    await outgoing.client.wait(BACK_OFF_SECONDS)
+    return reply

@@ -26,7 +26,7 @@ LOCK_SECONDS = 0.5
     rarity=8,
     model="",
 )
-async def crash(effect: ArrivingEffect, arrive: Arrive) -> None:
+async def crash_after(effect: ArrivingEffect, arrive: Arrive) -> None:
     await arrive()
     await effect.end_instance()
 

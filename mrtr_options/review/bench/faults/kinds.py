@@ -1,11 +1,13 @@
 """What a fault is: a function around a request, or around the arrival of an effect.
 
 A fault around a request gets the request on its way and the way on, as middleware does in ASGI. It
-may act before and after, change the request, and take the response away:
+may act before and after, change the request, and take the response away. It calls `send` once: what
+the network delivers again is the same sending (`Outgoing.again`), what a client or somebody else
+sends besides is another one (`Client.deliver`).
 
     @fault("lost", "the response is lost", phase="response", ...)
-    async def lost(sending: Sending, send: Send) -> Reply:
-        return await send(replace(sending, lost=True))
+    async def lost(outgoing: Outgoing, send: SendOn) -> Reply:
+        return await send(replace(outgoing, lost=True))
 
 A fault at an effect gets the effect and its way to the destination (`fault_at_effects`). Sentence,
 condition and behaviour of a fault stand together, in the module of its family.
@@ -22,8 +24,7 @@ import mcp_types as types
 from pydantic.dataclasses import dataclass as checked
 
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.setup import Era, Fleet
-from mrtr_options.tool.weather import EffectKind
+from mrtr_options.tool.weather import EffectKind, only_place
 
 Phase = Literal["before", "delivery", "response", "after"]
 """The part of a request that a fault concerns, in the order in which the parts happen.
@@ -55,6 +56,11 @@ tasks. Every deployment can make an effect fail.
 """
 
 
+def rounds_of(location: str) -> int:
+    """Return how many rounds a call takes in which nothing goes wrong."""
+    return 2 if only_place(location) else 3
+
+
 # --- when a fault can happen --------------------------------------------------------------------
 
 
@@ -64,8 +70,7 @@ class Situation:
 
     Attributes:
         first: Whether it is the first request of the run.
-        era: The client's era.
-        fleet: The instances, and how rounds reach them.
+        can_go_elsewhere: Whether there is another instance than the one that asked.
         answers: Whether it carries an answer to a question that every version asks.
         asks: Whether such a question follows.
         effects: The kinds of effects that took place while it was at work.
@@ -73,8 +78,7 @@ class Situation:
     """
 
     first: bool
-    era: Era
-    fleet: Fleet
+    can_go_elsewhere: bool
     answers: bool
     asks: bool
     effects: frozenset[str]
@@ -98,7 +102,7 @@ ANY_REQUEST = Condition("any request", lambda situation: True)
 LATER = Condition("a request after the first", lambda situation: not situation.first)
 LATER_OF_TWO = Condition(
     "a request after the first, and two instances",
-    lambda situation: not situation.first and situation.fleet == "sticky",
+    lambda situation: not situation.first and situation.can_go_elsewhere,
 )
 ANSWERS = Condition("a request that answers a question", lambda situation: situation.answers)
 
@@ -128,7 +132,7 @@ class OtherCall(Protocol):
 
 
 class Client(Protocol):
-    """The default client and the world around it, as a fault uses them.
+    """The usual client and the world around it, as a fault uses them.
 
     Attributes:
         last_request: The client's last request, as it was sent.
@@ -184,8 +188,8 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True)
-class Sending:
-    """One request of the default client on its way. A fault may send another one on.
+class Outgoing:
+    """One request of the usual client on its way. A fault may send another one on.
 
     Attributes:
         client: The client that sends it.
@@ -207,11 +211,11 @@ class Sending:
     at_effect: str | None = None
 
 
-Send: TypeAlias = Callable[[Sending], Awaitable[Reply]]
-Around: TypeAlias = Callable[[Sending, Send], Awaitable[Reply]]
+SendOn: TypeAlias = Callable[[Outgoing], Awaitable[Reply]]
+Around: TypeAlias = Callable[[Outgoing, SendOn], Awaitable[Reply]]
 
 
-def nest(faults: Sequence[Kind], send: Send) -> Send:
+def nest(faults: Sequence[Kind], send: SendOn) -> SendOn:
     """Return the way of a request through its faults."""
     for phase in reversed(NESTING):
         for kind in faults:
@@ -220,14 +224,26 @@ def nest(faults: Sequence[Kind], send: Send) -> Send:
     return send
 
 
-async def _pass_through(around: Around, send: Send, sending: Sending) -> Reply:
-    return await around(sending, send)
+async def _pass_through(around: Around, send: SendOn, outgoing: Outgoing) -> Reply:
+    return await around(outgoing, send)
 
 
 # --- at an effect -------------------------------------------------------------------------------
 
 
-class ArrivingEffect(Protocol):
+class Struck(Protocol):
+    """The instance that an effect came from, and its client."""
+
+    async def end_instance(self) -> None:
+        """End the instance. In the instance this never returns."""
+        ...
+
+    async def let_client_leave(self) -> None:
+        """Make the client leave, and wait until it has."""
+        ...
+
+
+class ArrivingEffect(Struck, Protocol):
     """An effect on its way to its destination, and what can go wrong there.
 
     It goes to a ledger of ours (`ledger`), or to a ledger's file that a server of any kind writes
@@ -246,14 +262,6 @@ class ArrivingEffect(Protocol):
         """Wait while somebody else writes. A ledger of ours has no other writer."""
         ...
 
-    async def end_instance(self) -> None:
-        """End the instance that the effect came from. In the instance this never returns."""
-        ...
-
-    async def let_client_leave(self) -> None:
-        """Make the client leave, and wait until it has."""
-        ...
-
 
 Arrive: TypeAlias = Callable[[], Awaitable[None]]
 AtEffect: TypeAlias = Callable[[ArrivingEffect, Arrive], Coroutine[Any, Any, None]]
@@ -264,13 +272,16 @@ AtEffect: TypeAlias = Callable[[ArrivingEffect, Arrive], Coroutine[Any, Any, Non
 RAREST = 100
 """The rarity of a fault that only happens if something is broken."""
 
+LACKED = "lacked"
+"""The search of a fault that the model lacks: while explorations try it, no cell says "never"."""
+
 
 @checked(frozen=True)
 class Kind:
     """One way in which a request can go wrong.
 
     Raises:
-        ValidationError: A column has no such value.
+        ValidationError: A column has no such value, or explorations try a fault without `model`.
 
     Attributes:
         name: Its name, without the round.
@@ -294,8 +305,7 @@ class Kind:
         rarity: The rank by which tables choose: of several faults that do the same harm, a table
             names the least rare.
         model: The search of the model (docs/MODEL.md) that has it: "" for the one without extras,
-            or the name of an extra. None if the model lacks it; then no cell of a table says
-            "never", if explorations try it.
+            the name of an extra, or `LACKED`. None for a fault that explorations do not try.
     """
 
     name: str
@@ -315,6 +325,14 @@ class Kind:
     tried: Literal["explore", "alone", "check", "asked", "script"] = "explore"
     rarity: int = RAREST
     model: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.model is None and self.tried in ("explore", "alone"):
+            raise ValueError(
+                f"explorations try the fault {self.name!r}: name the model's search that has it"
+                ' (model="" for the one without extras), or write model="lacked"; then no cell says'
+                ' "never". With tried="check" explorations leave it out'
+            )
 
     @property
     def where(self) -> str:
@@ -369,9 +387,9 @@ def fault_at_effects(
     return make
 
 
-async def _let_strike(name: str, back_off: float, sending: Sending, send: Send) -> Reply:
+async def _let_strike(name: str, back_off: float, outgoing: Outgoing, send: SendOn) -> Reply:
     """Send a request at an effect of which a fault happens."""
-    reply = await send(replace(sending, at_effect=name))
+    reply = await send(replace(outgoing, at_effect=name))
     if back_off:
-        await sending.client.wait(back_off)
+        await outgoing.client.wait(back_off)
     return reply

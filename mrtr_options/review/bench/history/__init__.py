@@ -13,20 +13,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.review.bench.history.state_text import readings
-from mrtr_options.review.bench.messages import Form, Reply, Request, as_json, form_of
-from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.bench.steps import Change, Keys
+from mrtr_options.review.bench.messages import Era, Form, Reply, Request, as_json, form_of
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather
+
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.policies import Choice, LossPolicy
+    from mrtr_options.review.bench.scenario import Scenario
+    from mrtr_options.review.bench.steps import Change, Keys
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class Restarted:
 
 @dataclass(frozen=True)
 class Redeployed:
-    """The replacement of instances by another version of the file; see `scenario.Redeploy`."""
+    """The replacement of instances by another version of the file; see `steps.Redeploy`."""
 
     change: Change | None
     only: int | None
@@ -253,7 +255,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of the default client at a round.
+    """One attempt of the usual client at a round.
 
     Attributes:
         round: The number of the round in its call; see `faults.Fault`.
@@ -278,10 +280,11 @@ class History:
         deployment: The name of the deployment.
         instances: The number of instances.
         events: The events, in order.
-        attempts: The default client's attempts, in order; none if a script was played.
+        attempts: The usual client's attempts, in order; none if a script was played.
         secrets: Texts that no client may see, such as the keys.
         can_strike: Whether faults at effects can be injected at this deployment.
-        chose: Whether the default client's policy made a difference.
+        choices: The choices of the usual client's policy, in order; none if a script was played.
+        gave_up: Whether that policy ended the call, so that nobody learns if the call goes on.
     """
 
     subject: str
@@ -292,7 +295,28 @@ class History:
     attempts: tuple[Attempt, ...] = ()
     secrets: frozenset[str] = frozenset()
     can_strike: bool = True
-    chose: bool = True
+    choices: tuple[Choice, ...] = ()
+    gave_up: bool = False
+
+    def with_client(self, policy: LossPolicy) -> History | None:
+        """Return what is the run of a client with another policy: this one, or its beginning.
+
+        Return None if that client goes on in another way.
+        """
+        for number, choice in enumerate(self.choices):
+            then = policy.after(choice.loss)
+            if then == choice.then:
+                continue
+            if then != "end":
+                return None
+            return replace(
+                self,
+                events=self.events[: choice.events],
+                attempts=self.attempts[: choice.attempts],
+                choices=(*self.choices[:number], replace(choice, then="end")),
+                gave_up=True,
+            )
+        return self
 
     @property
     def era(self) -> Era:

@@ -1,6 +1,6 @@
 """A run as rows of a table in words, one for each event.
 
-All views of a history share these rows: the terminal, a finding's story, the tour, the pictures and
+All views of a history share these rows: the terminal, a breach's story, the tour, the pictures and
 the page. Each shows as many rows as fit. Knows events; nothing of how a row is shown.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 import mcp_types as types
 
+from mrtr_options.demo.call import effect_line, request_lines
 from mrtr_options.review.bench.history import (
     UNREADABLE,
     Answered,
@@ -118,6 +119,23 @@ def narrate(history: History) -> list[Row]:
     """Return the rows of a whole run."""
     narrator = Narrator()
     return [row for event in history.events for row in narrator.rows(event)]
+
+
+def line_of(row: Row) -> str | None:
+    """Return a row as a line of a story; None for one that a story leaves out."""
+    match row.kind:
+        case "request":
+            return f"{row.number}. {row.text}"
+        case "response":
+            return f"   gets {row.text}{' (and never sees it)' if row.lost else ''}"
+        case "effect":
+            return f"   effect: {row.text}"
+        case "question" | "answer" if CLIENT not in (row.start, row.end):
+            return f"   {row.label}"  # pushed to an old client
+        case "failure" | "crash" | "change" | "time":
+            return f"   {row.text}"
+        case _:
+            return None
 
 
 class Narrator:
@@ -258,13 +276,12 @@ class Narrator:
             self._times[effect.kind] += 1
             times = self._times[effect.kind]
         self._last_effect = effect.kind, event.sending or self._last_sending()
-        key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
         absorbed = ", absorbed" if event.absorbed else ""
         return Row(
             "effect",
             f"{effect.kind} of {quoted(effect.subject)}",
             f"{effect.kind} {times}" if times else f"{effect.kind} absorbed",
-            (f"{effect.kind} {effect.subject!r}{key}{absorbed}",),
+            (f"{effect_line(effect)}{absorbed}",),
             start=event.instance,
             end=EFFECTS,
             sending=event.sending or self._last_sending(),
@@ -337,21 +354,19 @@ def _values(content: Any) -> str:
     return ", ".join(str(each) for each in filled) if content else ""
 
 
-def _wire_of(request: Request) -> Iterator[str]:
-    what = request.method
-    yield f"{TOOL}(location={request.location!r})" if what == "tools/call" else what
-    if request.answers:
-        answers = {key: as_json(given) for key, given in request.answers.items()}
-        yield f"answers {json.dumps(answers)}"
-    if request.state is not None:
-        readable = readable_state(request.state)
-        if readable is None:
-            content = "sealed"
-        elif readable == UNREADABLE:
-            content = UNREADABLE
-        else:
-            content = f"signed, reads {readable}"
-        yield f"state of {len(request.state)} bytes, {content}"
+def _wire_of(request: Request) -> list[str]:
+    is_call = request.method == "tools/call"
+    what = f"{TOOL}(location={request.location!r})" if is_call else request.method
+    answers = {key: as_json(given) for key, given in (request.answers or {}).items()}
+    return request_lines(what, answers, request.state, _read)
+
+
+def _read(state: str) -> str:
+    """Return what a client can read of a state."""
+    readable = readable_state(state)
+    if readable is None:
+        return "sealed"
+    return UNREADABLE if readable == UNREADABLE else f"signed, reads {readable}"
 
 
 def _sentence(request: Request, state_of: int | None) -> str:

@@ -11,11 +11,13 @@ import json
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 MAX_DEPTH = 4
 """The most encodings inside each other that are undone."""
@@ -60,11 +62,24 @@ def _from_padded(text: bytes, alphabet: bytes) -> bytes:
     return decode_base64(text, alphabet)
 
 
+def _from_base85(text: bytes, decode: Callable[[bytes], bytes]) -> bytes:
+    if re.fullmatch(rb"[\w=+/.:~-]*", text):  # base64, which decodes to chance bytes
+        raise ValueError("no base85")
+    return decode(text)
+
+
+def _from_ascii85(text: bytes) -> bytes:
+    if not re.fullmatch(rb"[!-uz\s]*", text):  # the decoder finds that out byte by byte
+        raise ValueError("no Ascii85")
+    return _from_base85(text, base64.a85decode)
+
+
 def _inflated(data: bytes) -> bytes:
-    if int.from_bytes(data[:2]) % 31:  # RFC 1950: the check bits of its header
-        raise ValueError("no zlib")
+    # RFC 1950: the check bits of its header; RFC 1952: its magic number.
+    if int.from_bytes(data[:2]) % 31 and data[:2] != b"\x1f\x8b":
+        raise ValueError("neither zlib nor gzip")
     try:
-        return zlib.decompressobj().decompress(data, 1 << 20)
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, 1 << 20)
     except zlib.error as error:
         raise ValueError(str(error)) from error
 
@@ -82,6 +97,9 @@ ENCODINGS = (
         lambda text: decode_base64(text, b"-_"),
         lambda data: base64.urlsafe_b64encode(data).rstrip(b"="),
     ),
+    Encoding("base32", lambda text: base64.b32decode(text, casefold=True), base64.b32encode),
+    Encoding("base85", lambda text: _from_base85(text, base64.b85decode), base64.b85encode),
+    Encoding("Ascii85", _from_ascii85, base64.a85encode),
     Encoding("zlib", _inflated, zlib.compress),
 )
 
@@ -98,15 +116,25 @@ class Part:
     data: bytes
     write: Callable[[bytes], str]
 
+    def write_json(self, value: Any) -> str:
+        """Return the state with another JSON value in place of this one, written alike."""
+        return self.write(json_written_like(self.data, value).encode())
 
-def parts(state: str) -> list[Part]:
+
+@lru_cache(16)  # a state is taken apart for each way to change it
+def parts(state: str) -> tuple[Part, ...]:
     """Return all readable parts of a state: whole, by segments, decoded again and again."""
-    return [part for segment in _segments(state) for part in _decoded(segment, 0)]
+    return tuple(part for segment in _segments(state) for part in _decoded(segment, 0))
+
+
+def put_in(pieces: Sequence[T], place: int, *new: T) -> list[T]:
+    """Return pieces with others in one place, or with none there."""
+    return [*pieces[:place], *new, *pieces[place + 1 :]]
 
 
 def _segments(state: str) -> Iterator[Part]:
     yield Part(state.encode("utf-8", "surrogatepass"), lambda data: data.decode("utf-8", "replace"))
-    for separator in f"{SEPARATORS}-_,":
+    for separator in f"{SEPARATORS}-_, /":
         pieces = state.split(separator)
         if not 2 <= len(pieces) <= 8:
             continue
@@ -119,7 +147,7 @@ def _segments(state: str) -> Iterator[Part]:
                 separator: str = separator,
             ) -> str:
                 text = data.decode("utf-8", "replace")
-                return separator.join([*pieces[:place], text, *pieces[place + 1 :]])
+                return separator.join(put_in(pieces, place, text))
 
             if piece:
                 yield Part(piece.encode("utf-8", "surrogatepass"), write)

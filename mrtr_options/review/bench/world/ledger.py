@@ -5,7 +5,6 @@ How an instance ends is up to its deployment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn
 
 import anyio.lowlevel
@@ -32,6 +31,8 @@ MADE_TO_FAIL = (
 
 class FaultyLedger:
     """A ledger at which the armed faults happen. A deployment says what they do to its instance.
+
+    A fault gets the ledger as `faults.kinds.ArrivingEffect`.
 
     Args:
         ledger: The destination of effects.
@@ -65,30 +66,21 @@ class FaultyLedger:
         for _ in range(self._turns):
             await anyio.lowlevel.checkpoint()
         fault = self.take_fault(effect)
-        arrival = _Arrival(self, effect)
+
+        async def take_place() -> None:
+            await self._ledger.record(effect)
+            self.note_effect(effect)
+
         if fault is None or fault.at_effect is None:
-            await arrival.take_place()
-        else:
-            await fault.at_effect(arrival, arrival.take_place)
+            return await take_place()
+        try:
+            await fault.at_effect(self, take_place)
+        except OSError:
+            self.note_failure(effect)
+            raise
 
-    async def deliver(self, effect: weather.Effect) -> None:
-        """Let an effect reach the destination, and record it."""
-        await self._ledger.record(effect)
-        self.note_effect(effect)
-
-    async def effects(self) -> tuple[weather.Effect, ...]:
-        return await self._ledger.effects()
-
-
-@dataclass
-class _Arrival:
-    """An effect at the ledger, as a fault sees it; see `faults.kinds.ArrivingEffect`."""
-
-    ledger: FaultyLedger
-    effect: weather.Effect
-
-    async def take_place(self) -> None:
-        await self.ledger.deliver(self.effect)
+    def fail(self, *, once: bool = False) -> NoReturn:
+        raise OSError(DESTINATION_IS_DOWN)
 
     async def take_long(self, seconds: float) -> None:
         """Take no time: runs in memory have no clock that others wait by."""
@@ -96,14 +88,5 @@ class _Arrival:
     async def wait_for_lock(self, seconds: float) -> None:
         """Wait for nobody: no one else writes."""
 
-    def fail(self, *, once: bool = False) -> NoReturn:
-        self.ledger.note_failure(self.effect)
-        raise OSError(DESTINATION_IS_DOWN)
-
-    async def end_instance(self) -> None:
-        await self.ledger.end_instance()
-        await anyio.lowlevel.checkpoint()
-
-    async def let_client_leave(self) -> None:
-        await self.ledger.let_client_leave()
-        await anyio.lowlevel.checkpoint()
+    async def effects(self) -> tuple[weather.Effect, ...]:
+        return await self._ledger.effects()

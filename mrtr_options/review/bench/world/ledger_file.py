@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from mcp_types import INVALID_PARAMS
 
 from mrtr_options.review.bench.faults import KINDS
-from mrtr_options.review.bench.faults.kinds import Kind
+from mrtr_options.review.bench.faults.kinds import Kind, Struck
 from mrtr_options.review.bench.history import Effect, Failed, Recording
 from mrtr_options.review.bench.messages import Reply
 from mrtr_options.review.bench.world.ledger import CLIENT_LEAVES, DESTINATION_IS_DOWN, PROCESS_ENDS
@@ -70,32 +70,7 @@ def _opened(file: Path) -> Generator[sqlite3.Connection]:
         yield db
 
 
-@dataclass(frozen=True)
-class Absorbs:
-    """The effects that a ledger's file absorbs: those that repeat one of its rows.
-
-    Attributes:
-        column: The column that both have in common, besides the kind.
-        after: The number above which rows count.
-    """
-
-    column: str
-    after: int
-
-
 _numbers = itertools.count()
-
-
-class Struck(Protocol):
-    """The instance that an effect came from, and its client."""
-
-    async def end_instance(self) -> None:
-        """End the instance."""
-        ...
-
-    async def let_client_leave(self) -> None:
-        """Make the client leave, and wait until it has."""
-        ...
 
 
 class _HasFailed(BaseException):
@@ -200,12 +175,11 @@ def _write_triggers(file: Path, triggers: dict[str, str]) -> None:
                 db.execute(f"CREATE TRIGGER {name} BEFORE INSERT ON effects {triggers[name]}")
 
 
-def _absorbing(absorbs: Absorbs) -> str:
-    """Return the trigger that absorbs effects."""
-    column = absorbs.column
+def _absorbing(column: str, after: int) -> str:
+    """Return the trigger that absorbs effects equal to a row above `after` in kind and a column."""
     return (
         f"WHEN NEW.{column} IS NOT NULL"
-        f" AND EXISTS (SELECT 1 FROM effects WHERE seq > {absorbs.after}"
+        f" AND EXISTS (SELECT 1 FROM effects WHERE seq > {after}"
         f" AND kind = NEW.kind AND {column} = NEW.{column})"
         " BEGIN SELECT RAISE(IGNORE); END"
     )
@@ -227,24 +201,23 @@ def ends_process_after(file: Path, kind: weather.EffectKind) -> bool:
     return f"kind = '{kind}'" in trigger and PROCESS_ENDS in trigger
 
 
-def last_effect(file: Path) -> int:
-    """Return the number of the latest effect in a ledger's file; 0 for none."""
-    with _opened(file) as db:
-        return db.execute("SELECT coalesce(max(seq), 0) FROM effects").fetchone()[0]
-
-
 def effects_after(file: Path, after: int) -> dict[int, weather.Effect]:
     """Return the effects in a ledger's file above the number `after`, oldest first, by number."""
+    with _opened(file) as db:
+        return _read_effects(db, after)
+
+
+def _read_effects(db: sqlite3.Connection, after: int) -> dict[int, weather.Effect]:
     # We use no thread: on a busy machine its turn takes longer than the reading.
     ordered = "SELECT seq, kind, subject, key FROM effects WHERE seq > ? ORDER BY seq"
-    with _opened(file) as db:
-        return {row[0]: weather.Effect(*row[1:]) for row in db.execute(ordered, (after,))}
+    return {row[0]: weather.Effect(*row[1:]) for row in db.execute(ordered, (after,))}
 
 
 class ForeignLedger:
     """One run, as it shows in the ledger's file of servers whose code is not ours.
 
-    The destination absorbs effects that the run itself has seen.
+    The destination absorbs effects that the run itself has seen. The file is open until `close`,
+    since opening it takes longer than reading what is new, which each request does.
 
     Attributes:
         armed: The armed fault; None for none.
@@ -255,9 +228,10 @@ class ForeignLedger:
     ) -> None:
         self._file = file
         self._recording = recording
-        self._seen = self._armed_at = last_effect(file)
+        self._db = sqlite3.connect(file, timeout=BUSY_SECONDS)
+        self._seen = self._armed_at = self._last_effect()
         column = weather.COLUMNS[destination]
-        self._absorbs = None if column is None else Absorbs(column, self._seen)
+        self._always = {} if column is None else {_ABSORBS: _absorbing(column, self._seen)}
         self.armed: Arming | None = None
         self._is_calm = False  # another run may have armed something in the file
 
@@ -265,13 +239,10 @@ class ForeignLedger:
         """Arm the database for the next effect; see `Instances.arm`."""
         if name is None and self._is_calm:
             return
-        self._armed_at = last_effect(self._file)
+        self._armed_at = self._last_effect()
         self.armed = armed = Arming.of(KINDS.get(name or ""), self._armed_at)
         self._is_calm = armed is None
-        triggers: dict[str, str] = {}
-        if self._absorbs is not None:
-            triggers[_ABSORBS] = _absorbing(self._absorbs)
-        _write_triggers(self._file, triggers | (armed.triggers if armed else {}))
+        _write_triggers(self._file, self._always | (armed.triggers if armed else {}))
         if armed is not None and armed.lock_seconds:
             _lock(self._file, armed.lock_seconds)
 
@@ -279,7 +250,7 @@ class ForeignLedger:
         """Return whether an effect of the armed kind is in the ledger since then."""
         if self.armed is None:
             return False
-        effects = effects_after(self._file, self._armed_at).values()
+        effects = self._effects_after(self._armed_at).values()
         return any(each.kind == self.armed.kind for each in effects)
 
     def note_failure(self, instance: int, reply: Reply) -> None:
@@ -300,7 +271,22 @@ class ForeignLedger:
 
     def collect(self) -> None:
         """Record the effects that are new."""
-        effects = effects_after(self._file, self._seen)
+        effects = self._effects_after(self._seen)
         self._seen = max(effects, default=self._seen)
         for effect in effects.values():
             self._recording.append(Effect(None, None, effect))
+
+    def close(self) -> None:
+        """Close the file, and forget the armed fault."""
+        self.armed = None
+        self._db.close()
+
+    def _effects_after(self, after: int) -> dict[int, weather.Effect]:
+        with _naming(self._file):
+            return _read_effects(self._db, after)
+
+    def _last_effect(self) -> int:
+        """Return the number of the latest effect; 0 for none."""
+        with _naming(self._file):
+            ((last,),) = self._db.execute("SELECT coalesce(max(seq), 0) FROM effects")
+        return last

@@ -16,7 +16,7 @@ from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.client import client_of, exchange, refusal
+from mrtr_options.review.bench.client import client_of, fetch, refusal
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 
 
@@ -63,7 +63,7 @@ class Session:
                     async for job in self._taken:
                         self._user = job.user
                         try:
-                            job.reply = await exchange(client, job.request, job.gone)
+                            job.reply = await fetch(client, job.request, job.gone)
                         finally:
                             job.done.set()
             except* httpx2.TransportError:

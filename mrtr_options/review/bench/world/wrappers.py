@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -59,32 +60,24 @@ def keep_seconds(subject: Subject) -> float:
     return KEYED_KEEP_SECONDS if subject.keyed else KEEP_SECONDS
 
 
-def make_wrappers(
-    names: tuple[str, ...],
-    store: Store,
-    wait_seconds: float = WAIT_SECONDS,
-    attempts: int = 1,
-    round_seconds: float = ROUND_SECONDS,
-) -> list[Callable[[Handler], Handler]]:
-    """Make wrappers by their names, innermost first. Instances share a guard's store.
+Wrapper: TypeAlias = Callable[[Handler], Handler]
 
-    The other arguments are those of `single_use`.
-    """
-    wrappers: list[Callable[[Handler], Handler]] = []
+REVIEWED: Callable[..., Wrapper] = partial(single_use, wait_seconds=WAIT_SECONDS)
+"""The guard under review."""
+
+
+def make_wrappers(
+    names: tuple[str, ...], store: Store, guard: Callable[..., Wrapper] = REVIEWED
+) -> list[Wrapper]:
+    """Make wrappers by their names, innermost first. Instances share a guard's store."""
+    wrappers: list[Wrapper] = []
     for name in names:
         if name == LEGACY_SHIM:
             wrappers.append(legacy_shim)
         elif name == ASK_AGAIN:
             wrappers.append(ask_again)
         elif name == SINGLE_USE:
-            guard = single_use(
-                store,
-                call="location" if NAMED in names else None,
-                wait_seconds=wait_seconds,
-                round_seconds=round_seconds,
-                attempts=attempts,
-            )
-            wrappers.append(guard)
+            wrappers.append(guard(store, call="location" if NAMED in names else None))
         elif name not in (NAMED, CALL_KEY, TEMPORAL):
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers
@@ -104,7 +97,7 @@ def open_store(
 @contextmanager
 def opened(
     subject: Subject, destination: Destination, clock: Callable[[], float]
-) -> Generator[Callable[[Report | None], list[Callable[[Handler], Handler]]]]:
+) -> Generator[Callable[[Report | None], list[Wrapper]]]:
     """Open the store of a subject's instances in memory.
 
     Yields a function that makes the wrappers of one instance. It takes what is told of each use of
@@ -112,10 +105,10 @@ def opened(
     """
     with closing(SqliteStore(":memory:", keep_seconds=keep_seconds(subject), clock=clock)) as store:
 
-        def make(report: Report | None) -> list[Callable[[Handler], Handler]]:
+        def make(report: Report | None) -> list[Wrapper]:
             watched = store if report is None else WatchedStore(store, report)
-            attempts = subject.attempts(destination)
-            return make_wrappers(subject.wrappers, watched, attempts=attempts)
+            guard = partial(REVIEWED, attempts=subject.attempts(destination))
+            return make_wrappers(subject.wrappers, watched, guard)
 
         yield make
 

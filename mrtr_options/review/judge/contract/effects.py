@@ -125,25 +125,18 @@ def _find_surplus(
 def _find_missing(calls: Calls) -> Iterator[Problem]:
     """Yield the calls that report without a bill, or without an audit before it."""
     wanted: dict[tuple[int, str, str], Exchange] = {}
-    at: dict[tuple[str, str], list[int]] = {}  # when each effect happened
+    at: dict[tuple[str, str, int], list[int]] = {}  # when an effect happened that may be a call's
     for turn, effect in calls.effects:
-        at.setdefault((effect.effect.kind, effect.effect.subject), []).append(turn)
+        for root in {one.root for one in calls.at_work(turn)}:
+            at.setdefault((effect.effect.kind, effect.effect.subject, root), []).append(turn)
     for one in calls.responses:
         for each in one.allowed:
             if isinstance(each, Reports) and each.bill and each.fits(one.reply):
                 location = in_one_form(location_of(one.request))
                 wanted.setdefault((one.root, location, each.bill), one)
 
-    def turns(kind: str, subject: str, root: int) -> list[int]:
-        """Return the times of an effect that may belong to a call."""
-        return [
-            turn
-            for turn in at.get((kind, subject), ())
-            if any(one.root == root for one in calls.at_work(turn))
-        ]
-
     bills = [
-        [turn for turn in turns("bill", place, root) if turn < one.ended]
+        [turn for turn in at.get(("bill", place, root), ()) if turn < one.ended]
         for (root, _, place), one in wanted.items()
     ]
     without = {*_find_unmatched(bills)}
@@ -153,7 +146,7 @@ def _find_missing(calls: Calls) -> Iterator[Problem]:
         if number in without:  # then there is no bill for an audit to come before
             unbilled = f"none before {describe_reply(one.reply)}"
             yield one.breaks(rules.A_REPORT_IS_BILLED, f"a bill of {place!r}", unbilled)
-        elif not any(turn < max(billed) for turn in turns("audit", location, root)):
+        elif not any(turn < max(billed) for turn in at.get(("audit", location, root), ())):
             yield one.breaks(
                 rules.AUDIT_COMES_FIRST, f"an audit of {quoted(location)} before the bill", "none"
             )
@@ -162,14 +155,24 @@ def _find_missing(calls: Calls) -> Iterator[Problem]:
 def _find_unmatched(slots: Sequence[Sequence[Any]]) -> list[int]:
     """Return the items left over by a maximum bipartite matching of items to slots."""
     taken: dict[Any, int] = {}
-
-    def seat(number: int, tried: set[Any]) -> bool:
-        for slot in slots[number]:
-            if slot not in tried:
-                tried.add(slot)
-                if slot not in taken or seat(taken[slot], tried):
-                    taken[slot] = number
-                    return True
-        return False
-
-    return [number for number in range(len(slots)) if not seat(number, set())]
+    left: list[int] = []
+    for number in range(len(slots)):
+        reached: dict[Any, tuple[int, Any]] = {}  # from which item, and from that item's own slot
+        free = None
+        todo: list[tuple[int, Any]] = [(number, None)]
+        for item, own in todo:
+            for slot in slots[item]:
+                if slot in reached:
+                    continue
+                reached[slot] = (item, own)
+                if slot not in taken:
+                    free = slot
+                    break
+                todo.append((taken[slot], slot))
+            if free is not None:
+                break
+        else:
+            left.append(number)
+        while free is not None:
+            taken[free], free = reached[free]
+    return left

@@ -178,6 +178,7 @@ class Calls:
         history: The history.
         exchanges: Every request, by its number.
         effects: Every effect, with the number of its event.
+        is_struck: Whether a fault strikes at effects.
         deaths: Servers that died by themselves.
     """
 
@@ -185,6 +186,7 @@ class Calls:
         self.history = history
         self.exchanges: dict[int, Exchange] = {}
         self.effects: list[tuple[int, Effect]] = []
+        self.is_struck = bool(history.scenario.at_effects)
         self.deaths: list[Problem] = []
         self._now = 0.0
         self._ring = 0

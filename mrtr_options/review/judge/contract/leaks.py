@@ -66,7 +66,7 @@ def find_leaks(calls: Calls) -> Iterator[Problem]:
         yield from _find_keys(one, shown, states, keys)
         yield from _find_beginnings(one, shown, states, beginnings)
         came_in = reply.nothing is None  # the message of a lost response is the client's own note
-        if calls.history.scenario.at_effects and came_in:
+        if calls.is_struck and came_in:
             yield from _find_exceptions(one, shown)
         skies = reported.setdefault(one.request.principal, set())
         yield from _find_skies(one, states, skies)

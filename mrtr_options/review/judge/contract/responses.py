@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import jsonschema
 import mcp_types as types
 
 import mrtr_options.review.judge.contract.rules as rules
-from mrtr_options.review.bench.client import RESULT_TYPES
+from mrtr_options.review.bench.client import RESULT_TYPES, strings_in
 from mrtr_options.review.bench.history import Reply
 from mrtr_options.review.bench.history.narrate import describe_reply, quoted
 from mrtr_options.review.bench.messages import HUNG, LOST
@@ -112,7 +112,7 @@ def _check_absence(calls: Calls, one: Exchange) -> Iterator[Problem]:
         ruling = rule_on(calls, one)
         one.allowed = ruling.responses
         yield from ruling.problems
-    broken_off = one.crashed or left or bool(calls.history.scenario.at_effects)
+    broken_off = one.crashed or left or calls.is_struck
     if one.reply.nothing == HUNG or not broken_off:
         yield one.breaks(rules.EVERY_REQUEST_IS_ANSWERED, "a response", describe_reply(one.reply))
 
@@ -165,7 +165,7 @@ def _check_content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Pro
         yield one.breaks(rules.CONTENT_IS_ONE_TEXT, "one text block", kinds)
     if reply.is_error:
         return
-    strange = _find_of_other_reports(reply)
+    strange = [*_find_of_other_reports(reply), *_find_of_other_units(reply)]
     if strange:
         allowed = "structured content that says what the text says"
         yield one.breaks(rules.CONTENT_IS_ONE_TEXT, allowed, ", ".join(strange))
@@ -204,6 +204,30 @@ def _find_of_other_reports(reply: Reply) -> list[str]:
         for each in _values_in(reply.structured)
         if each in others or any(place in each for place in REPORTS if place in others)
     ]
+
+
+def _find_of_other_units(reply: Reply) -> list[str]:
+    """Return units, or the degrees in them, that structured content has in place of the text's."""
+    place, _, said = (reply.text or "").partition(": ")
+    if place not in REPORTS:
+        return []
+    own, other = ("metric", "imperial") if "°C" in said else ("imperial", "metric")
+    values = {*_values_in(reply.structured)}
+    if _names(values, own) == _names(values, other):
+        return []
+    if _names(values, other):
+        return [other]
+    degrees = {report(place, each).partition(": ")[2].partition(" ")[0] for each in (own, other)}
+    wrong = degrees - {said.partition(" ")[0]}
+    is_named = _names(strings_in(reply.structured), other)  # as a field may be: `celsius`
+    return [] if is_named or degrees & values != wrong else [*wrong]
+
+
+_NAMES = {"metric": r"(?i)metric|celsius|°C|^C$", "imperial": r"(?i)imperial|fahrenheit|°F|^F$"}
+
+
+def _names(texts: Iterable[str], units: str) -> bool:
+    return any(re.search(_NAMES[units], text) for text in texts)
 
 
 def _words_of(place: str) -> set[str]:

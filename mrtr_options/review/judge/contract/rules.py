@@ -8,7 +8,7 @@ uses of a row to find its check. Knows nothing but the rules.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from mrtr_options.review.judge.properties import Problem, Property
 
@@ -28,6 +28,7 @@ class Rule(Property):
         is_ordinary: Whether it is the rule of a request with nothing special about it.
     """
 
+    noun: ClassVar[str] = "rule"
     source: str = ""
     in_verdict: bool = True
     about: Literal["responses", "effects", "leaks"] = "responses"

@@ -1,4 +1,4 @@
-"""Tests of findings: a finding is shrunk, named by the right rule, and told with its cause."""
+"""Tests of breaches: a breach is shrunk, named by the right rule, and told with its cause."""
 
 from dataclasses import replace
 from functools import partial
@@ -14,14 +14,14 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.steps import Restart, Send
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.check.cases import systematic
-from mrtr_options.review.check.findings import (
-    Finding,
+from mrtr_options.review.check.breaches import (
+    Breach,
     Made,
-    findings,
+    breaches,
     on_its_own,
     smallest,
 )
+from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.story import story
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import option_at
@@ -61,14 +61,14 @@ def slipped(slip: tuple[str, str, str], folder: Path) -> Subject:
         (ROUNDED_UP, "forks", "another-answer-is-not-the-first", "the-report-is-the-pages"),
     ],
 )
-def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
+def test_a_breach_is_shrunk_and_told_under_the_rule_that_needs_least(
     slip: tuple[str, str, str], slug: str, rule: str, told: str, tmp_path: Path
 ) -> None:
     subject = slipped(slip, tmp_path)
 
-    async def shrink() -> Finding:
+    async def shrink() -> Breach:
         play = partial(run, subject)
-        found = findings(await play(CASES[slug]), {})
+        found = breaches(await play(CASES[slug]), {})
         return await smallest(play, next(each for each in found if each.rule == rule), {})
 
     found = anyio.run(shrink)
@@ -79,15 +79,15 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
 
 
 @pytest.mark.parametrize(("runs", "before"), [(1, 1), (0, 0)])
-def test_what_a_finding_needs_of_earlier_runs_is_told(
+def test_what_a_breach_needs_of_earlier_runs_is_told(
     runs: int, before: int, tmp_path: Path
 ) -> None:
     subject = slipped(FIRST_SPELLING, tmp_path)
     case = CASES["every-place"]
 
-    async def look() -> Finding:
+    async def look() -> Breach:
         play = partial(run, subject)
-        whole = findings(await play(case), {})[0]
+        whole = breaches(await play(case), {})[0]
         assert whole.problem.exchange is not None
         sent, _ = whole.history.exchanges[whole.problem.exchange - 1]
         alone = replace(case, script=(Send("first", call=sent.call),))
@@ -107,17 +107,17 @@ def test_texts_that_look_alike_are_told_apart() -> None:
     assert quoted(20 * "\\") == repr(20 * "\\")
 
 
-def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:
-    """Shrink a finding that only the first `times` smaller runs show.
+def shrunk(slug: str, times: int) -> tuple[Breach, Breach, int]:
+    """Shrink a breach that only the first `times` smaller runs show.
 
     Returns:
-        The finding, the shrunk finding, and the number of runs.
+        The breach, the shrunk breach, and the number of runs.
     """
     clean = anyio.run(run, subject_named("E"), CASES[slug])
     wrong = replace(
         clean, events=tuple(each for each in clean.events if not isinstance(each, Effect))
     )
-    found = next(each for each in findings(wrong, {}) if each.rule == "a-report-is-billed")
+    found = next(each for each in breaches(wrong, {}) if each.rule == "a-report-is-billed")
     runs: list[Scenario] = []
 
     async def play(scenario: Scenario) -> History:
@@ -134,7 +134,7 @@ def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
 
 
 def test_a_run_with_slow_effects_counts_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mrtr_options.review.check.findings.SHRINK_REQUESTS", 100)
+    monkeypatch.setattr("mrtr_options.review.check.breaches.SHRINK_REQUESTS", 100)
     *_, runs = shrunk("equal-at-once", 0)
     assert runs == 1
 
@@ -143,7 +143,7 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
     history = anyio.run(run, subject_named("E"), CASES["attacks-tokyo"])
     sent = [sent for sent, _ in history.exchanges if sent.call == 12]
     problem = Problem("state-is-bound-to-its-principal", sent[-1].exchange, "x", "y")
-    told = story(Finding(history, problem))
+    told = story(Breach(history, problem))
     numbers = {line.partition(".")[0] for line in told if line[0].isdigit()}
     used = {
         line.rpartition("with the state of ")[2] for line in told if "with the state of " in line
@@ -157,16 +157,16 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
 def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     length = len(shrunk("leaves", 0)[0].history.exchanges)
     for most, is_played in (length, True), (length - 1, False):
-        monkeypatch.setattr("mrtr_options.review.check.findings.SHRINK_REQUESTS", most)
+        monkeypatch.setattr("mrtr_options.review.check.breaches.SHRINK_REQUESTS", most)
         found, smaller, runs = shrunk("leaves", 0)
         assert smaller == found
         assert bool(runs) == is_played
 
 
-def test_what_follows_from_a_forged_state_is_no_finding(tmp_path: Path) -> None:
+def test_what_follows_from_a_forged_state_is_no_breach(tmp_path: Path) -> None:
     unsigned = slipped(("hmac_json", "if not any(hmac", "if 0 and any(hmac"), tmp_path)
     history = anyio.run(run, unsigned, named("truncated").on_one())
     calm = tuple(each for each in history.events if not isinstance(each, Effect))
-    (found,) = [each for each in findings(replace(history, events=calm), {}) if not each.follows]
+    (found,) = [each for each in breaches(replace(history, events=calm), {}) if not each.follows]
     assert found.rule == "state-is-genuine"
     assert any("that was forged: cut short" in line for line in story(found))

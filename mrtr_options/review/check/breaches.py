@@ -1,4 +1,4 @@
-"""The findings: breaches of the contract in the runs of a proposal, and their smallest scenarios.
+"""The breaches of the contract in the runs of a proposal, and their smallest scenarios.
 
 Holds each history against the contract, and for each broken rule shrinks the scenario: it leaves
 out what is not needed to break it. Knows scenarios, histories and the contract; nothing of where
@@ -20,7 +20,7 @@ from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import Repeat, Send, Step, Together, WholeCall
 from mrtr_options.review.check.calls import rounds
-from mrtr_options.review.explore.combinations import Play
+from mrtr_options.review.explore import Play
 from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
@@ -65,7 +65,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Breach:
     """A broken rule, with the smallest run that shows it.
 
     Attributes:
@@ -91,7 +91,7 @@ class Finding:
         return self.problem.property
 
 
-def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
+def breaches(history: History, tools: dict[str, dict[str, Any]]) -> list[Breach]:
     """Return the rules that a run breaks.
 
     A wrong effect follows from a wrong response, and so does the form of a result that must not
@@ -120,7 +120,7 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
             cause = misled.get(calls.get(each.exchange))
         return cause.name if cause is not None and _follows(rule, cause) else ""
 
-    return [Finding(history, each, followed_rule(each)) for each in found]
+    return [Breach(history, each, followed_rule(each)) for each in found]
 
 
 def _comes_before(rule: Rule, other: Rule | None) -> bool:
@@ -143,13 +143,13 @@ def _follows(rule: Rule, cause: Rule) -> bool:
 
 async def smallest(
     play: Play,
-    finding: Finding,
+    breach: Breach,
     tools: dict[str, dict[str, Any]],
     *,
     fresh: bool = False,
     requests: int | None = None,
-) -> Finding:
-    """Shrink a finding: leave out all steps that it does not need.
+) -> Breach:
+    """Shrink a breach: leave out all steps that it does not need.
 
     A plain rule takes the place of a special one if a smaller run breaks the plain rule with the
     same response.
@@ -158,17 +158,17 @@ async def smallest(
 
     Args:
         play: Makes a run.
-        finding: The finding.
+        breach: The breach.
         tools: The server's listing.
         fresh: Whether each run is made on servers of its own: then once is enough.
         requests: The number of requests, about, that may be sent; None for `SHRINK_REQUESTS`.
     """
-    best = finding
+    best = breach
     left = SHRINK_REQUESTS if requests is None else requests
-    if not _can_shrink(finding):
+    if not _can_shrink(breach):
         return best
 
-    async def shows(scenario: Scenario) -> Finding | None:
+    async def shows(scenario: Scenario) -> Breach | None:
         nonlocal left
         history = await play(scenario)
         left -= RUN_REQUESTS + len(history.exchanges) + WAIT_REQUESTS * _waits(scenario.script)
@@ -190,19 +190,19 @@ async def smallest(
     return best
 
 
-def _can_shrink(finding: Finding) -> bool:
-    """Return whether smaller runs of a finding are tried.
+def _can_shrink(breach: Breach) -> bool:
+    """Return whether smaller runs of a breach are tried.
 
     They are not if each may take as long as a hang. Nor are they after so many requests that the
     server, which they filled, would be full for a smaller run, too.
     """
-    too_many = len(finding.history.exchanges) > SHRINK_REQUESTS
-    is_unanswered = finding.rule == rules.EVERY_REQUEST_IS_ANSWERED.name
+    too_many = len(breach.history.exchanges) > SHRINK_REQUESTS
+    is_unanswered = breach.rule == rules.EVERY_REQUEST_IS_ANSWERED.name
     return not (is_unanswered or too_many)
 
 
-def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> Finding | None:
-    """Return the same finding in a run, or the same response under a plain rule; else None."""
+def _same(history: History, like: Breach, tools: dict[str, dict[str, Any]]) -> Breach | None:
+    """Return the same breach in a run, or the same response under a plain rule; else None."""
     found = violations(history, tools=tools)
     same = [each for each in found if each.property == like.rule]
     same += [
@@ -210,38 +210,38 @@ def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> 
         for each in found
         if RULES[each.property].is_ordinary and each.came == like.problem.came
     ]
-    return Finding(history, same[0]) if same else None
+    return Breach(history, same[0]) if same else None
 
 
 async def on_its_own(
     play: Play,
-    finding: Finding,
-    whole: Finding,
+    breach: Breach,
+    whole: Breach,
     earlier: Sequence[Made],
     tools: dict[str, dict[str, Any]],
     requests: int | None = None,
-) -> Finding:
-    """Return the finding on servers that were started for it, after the earlier runs that it needs.
+) -> Breach:
+    """Return the breach on servers that were started for it, after the earlier runs that it needs.
 
     Args:
         play: Makes a run on fresh servers.
-        finding: The finding, shrunk on servers on which other runs were made before.
-        whole: The finding before it was shrunk.
+        breach: The breach, shrunk on servers on which other runs were made before.
+        whole: The breach before it was shrunk.
         earlier: The other runs, up to the one that showed it.
         tools: The server's listing.
         requests: The number of requests, about, that may be sent; None for `SHRINK_REQUESTS`.
     """
-    if not _can_shrink(finding):
-        return finding
-    alone = finding.history.scenario
+    if not _can_shrink(breach):
+        return breach
+    alone = breach.history.scenario
     for scenario in (alone, alone, *_after(alone, earlier)):
         history = await play(scenario)
-        found = _same(history, finding, tools) or _same(history, whole, tools)
+        found = _same(history, breach, tools) or _same(history, whole, tools)
         if found is not None:
             if scenario is alone and len(found.history.exchanges) <= SMALL:
                 return found
             return await smallest(play, found, tools, fresh=True, requests=requests)
-    return replace(finding, set_up=True, open_before=_open_before(earlier))
+    return replace(breach, set_up=True, open_before=_open_before(earlier))
 
 
 def _open_before(earlier: Sequence[Made]) -> tuple[tuple[str, int], ...]:
@@ -284,7 +284,7 @@ def _after(scenario: Scenario, earlier: Sequence[Made]) -> Iterator[Scenario]:
 def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
     """Return a scenario behind an earlier one on the same servers.
 
-    An earlier call of the default client is made as a call in which nothing goes wrong.
+    An earlier call of the usual client is made as a call in which nothing goes wrong.
     """
     if earlier.takes_tasks or earlier.changes:
         return scenario
@@ -321,21 +321,21 @@ def _is_slow(step: Step) -> bool:
     return (step.fault or "").startswith(("slow@", "lock@"))
 
 
-def _smaller(finding: Finding) -> Iterator[Scenario]:
+def _smaller(breach: Breach) -> Iterator[Scenario]:
     """Yield scenarios with less in them, the smallest first."""
-    whole = finding.history.scenario
+    whole = breach.history.scenario
     for fault in whole.faults:
         yield replace(whole, faults=tuple(each for each in whole.faults if each != fault))
-    for less in _fewer(whole.before, finding):
+    for less in _fewer(whole.before, breach):
         if less:  # it does not show without any
             yield replace(whole, before=tuple(less))
-    for less in _fewer(whole.script, finding):
-        if less:  # without a script the default client would play
+    for less in _fewer(whole.script, breach):
+        if less:  # without a script the usual client would play
             yield replace(whole, script=tuple(less))
 
 
-def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
-    sent = sent_in(finding)
+def _fewer(steps: Sequence[Step], breach: Breach) -> Iterator[Sequence[Step]]:
+    sent = sent_in(breach)
     mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
     calls = dict.fromkeys(call for step in steps for call in step.calls)
     others = [call for call in calls if call != mine]
@@ -374,9 +374,9 @@ def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
         size = (size + 1) // 2 if size > 1 else 0
 
 
-def sent_in(finding: Finding) -> Sent | None:
-    """Return the request where a finding is."""
-    for event in finding.history.events:
-        if isinstance(event, Sent) and event.exchange == finding.problem.exchange:
+def sent_in(breach: Breach) -> Sent | None:
+    """Return the request where a breach is."""
+    for event in breach.history.events:
+        if isinstance(event, Sent) and event.exchange == breach.problem.exchange:
             return event
     return None
