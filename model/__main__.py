@@ -4,6 +4,7 @@ import sys
 import time
 
 from model.kept import Verdict, as_text, tasks, verdicts
+from mrtr_options.review.judge.anomalies import listed
 
 OPTIONS = ("--paths", "--json")
 
@@ -27,7 +28,7 @@ def main(words: list[str]) -> None:
 def line(found: Verdict) -> str:
     """Return the line of a search."""
     shown = [f"{name} ({len(how)})" for name, how in found.anomalies.items()]
-    verdict = ", ".join(shown) or "none"
+    verdict = listed(shown) or "none"
     rest = "all others never" if found.closed else f"bound of {found.states} states"
     size = f"{found.states}, {found.transitions}, {found.depth}, {found.seconds:.1f}"
     return f"{found.task.name}: {size}: {verdict}; {rest}"

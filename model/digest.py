@@ -1,5 +1,6 @@
 """Digests that say whether kept verdicts are still those of the model."""
 
+import ast
 from collections.abc import Hashable
 from hashlib import blake2b, sha256
 from inspect import getsource
@@ -13,17 +14,48 @@ from mrtr_options.review.judge.anomalies import ANOMALIES
 PRINTING = ("__main__.py", "digest.py", "drawing.py", "kept.py")
 """The modules that change no search."""
 
+_ANNOTATIONS = {"annotation", "returns", "type_comment", "type_params"}
+"""The fields of a syntax tree that say types."""
+
 
 def of_code() -> str:
-    """Return a digest of the modules that a search runs, and of the definitions of anomalies."""
+    """Return a digest of the modules that a search runs, and of the definitions of anomalies.
+
+    Comments, docstrings, annotations and the layout of the code do not change it.
+    """
     digest = sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         if path.name not in PRINTING:
-            digest.update(path.read_bytes())
+            digest.update(what_runs(path.read_text(encoding="utf-8")).encode())
     for each in ANOMALIES:
         _, _, definition = getsource(each.shows).partition("\ndef ")
-        digest.update(f"{each.name}: {definition}".encode())
+        digest.update(f"{each.name}: {what_runs(f'def {definition}')}".encode())
     return digest.hexdigest()[:16]
+
+
+def what_runs(source: str) -> str:
+    """Return the syntax tree of a program as text, without what changes no result."""
+    return _text_of(ast.parse(source))
+
+
+def _text_of(node: object) -> str:
+    """Return a part of a syntax tree as text, in the same words for each version of Python."""
+    if isinstance(node, list):
+        parts = cast("list[object]", node)
+        return " ".join(_text_of(each) for each in parts if not _is_docstring(each))
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = (
+        f"{name}={_text_of(value)}"
+        for name, value in ast.iter_fields(node)
+        if name not in _ANNOTATIONS and value not in (None, [])
+    )
+    return f"{type(node).__name__}({' '.join(fields)})"
+
+
+def _is_docstring(node: object) -> bool:
+    """Return whether a statement is a string alone, as docstrings are."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 class GraphDigest:

@@ -7,7 +7,12 @@ the model imports, which knows no more of the package than this file shows.
 from model.world import DIFFERS, REFUSED_AS_ONE, TAKES_OLD, World
 from mrtr_options.review.judge.anomalies import ANOMALIES, shown_in
 
-WITHOUT_WORDS = ("stale answer used", "misrouted answer", "ignored answer")
+WITHOUT_WORDS = (
+    "answer to other words used",
+    "new question not asked",
+    "misrouted answer",
+    "ignored answer",
+)
 """The anomalies that the model cannot show: it has no words of questions and of reports."""
 
 NAMES = tuple(each.name for each in ANOMALIES if each.name not in WITHOUT_WORDS)
@@ -16,13 +21,13 @@ NAMES = tuple(each.name for each in ANOMALIES if each.name not in WITHOUT_WORDS)
 
 def anomalies(world: World) -> frozenset[str]:
     """Return the names of the anomalies that a state shows."""
-    return shown_in(Reading(world))
+    return shown_in(StateReading(world))
 
 
-class Reading:
+class StateReading:
     """The facts about a state. A call that is not over yet is neither reported nor failed."""
 
-    is_stale = False
+    takes_other_words = leaves_out_a_question = False
     reports_another_answer = False
     unheeded = ()
     never_ends = False  # a property of all ways on: the search finds it

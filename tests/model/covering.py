@@ -1,21 +1,13 @@
 """Which transitions of the model are driven: all, some of the nearest, or those of one path."""
 
 import random
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from model.actions import Action
 from model.world import World
 from tests.model.driving import Differs, servers_of
-from tests.model.walking import FAR, Drive, Graph, Move, Transition
-
-
-@asynccontextmanager
-async def begun(graph: Graph) -> AsyncGenerator[Drive]:
-    """Begin a run on two servers of an option."""
-    async with servers_of(graph.cell) as servers:
-        yield Drive(graph, servers)
+from tests.model.walking import Drive, Graph, Transition
 
 
 @dataclass
@@ -38,29 +30,9 @@ class Driven:
     runs: int = 0
     differs: str = ""
 
-    @property
-    def driven(self) -> int:
-        """The number of transitions that were driven."""
-        return len(self.done)
-
-    async def go(self, here: Drive, move: Move) -> None:
-        """Drive one action.
-
-        Raises:
-            Differs: The servers do something else than the model.
-        """
-        self.steps += 1
-        if move.transition is not None:
-            self.done.add(move.transition)
-        await here.go(move)
-
 
 async def drive(
-    graph: Graph,
-    *,
-    nearest: int | None = None,
-    most: int | None = None,
-    seed: int = 0,
+    graph: Graph, *, nearest: int | None = None, most: int | None = None, seed: int = 0
 ) -> Driven:
     """Drive every transition of a graph, or a sample of them.
 
@@ -77,18 +49,23 @@ async def drive(
         targets = random.Random(seed).sample(targets, most)
     left = set(targets)
     for target in targets:
-        if target in found.done or found.differs:
+        if target in found.done:
             continue
         found.runs += 1
-        async with begun(graph) as here:
+        async with servers_of(graph.cell) as servers:
+            here = Drive(graph, servers)
             way = explored.way_to(target)
             try:
                 while way:
                     for move in way:
-                        await found.go(here, move)
-                    way = graph.way_to_one_of(here.world, left - found.done, FAR)
+                        found.steps += 1
+                        if move.transition is not None:
+                            found.done.add(move.transition)
+                        await here.go(move)
+                    way = graph.way_to_one_of(here.world, left - found.done)
             except Differs as error:
                 found.differs = str(error)
+                return found
     return found
 
 
@@ -98,8 +75,8 @@ async def follow(graph: Graph, actions: Sequence[Action]) -> World:
     Raises:
         Differs: The servers do something else than the model.
     """
-    async with begun(graph) as here:
+    async with servers_of(graph.cell) as servers:
+        here = Drive(graph, servers)
         for does in actions:
-            move = next(each for each in graph.moves(here.world) if each.does == does)
-            await here.go(move)
+            await here.go(next(each for each in graph.moves(here.world) if each.does == does))
         return here.world

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from secrets import token_hex
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -58,6 +58,7 @@ from mrtr_options.tool.weather import Destination, MemoryLedger
 from mrtr_options.tool.weather import count as count_effects
 from tests.bounds import KEY, SECONDS
 from tests.model.gates import Gate, GatedLedger, GatedStore
+from tests.sdk.fakes import never
 from tests.sending import accepted, forms
 
 LETTERS = {
@@ -93,11 +94,6 @@ USERS = {STRANGER: "bob"}
 
 NUMBERS = {"Which": 1, "Which units for": 2, "The report for": CONSENT}
 """The number of a question by its first words."""
-
-
-async def asked_back(context: Any, params: Any) -> types.ElicitResult:
-    """Stand for the client's form. A modern client declares it, and is never pushed a question."""
-    raise AssertionError("a question was pushed to a modern client")
 
 
 async def otherwise(form: types.ElicitRequestFormParams) -> types.ElicitResult:
@@ -197,7 +193,7 @@ class Servers:
     def guard(self, gate: Gate, mechanism: Guard) -> Callable[[Any], Any]:
         """Return the guard as one instance has it. No delivery waits for another one."""
         return single_use(
-            GatedStore(self.store, gate),
+            cast("Any", GatedStore(self.store, gate)),
             call="location" if mechanism.name == "argument" else None,
             call_seconds=KEEP_SECONDS,
             wait_seconds=0,
@@ -207,7 +203,7 @@ class Servers:
 
     async def serve(self, server: Any, *, task_status: Any) -> None:
         """Run a server in memory until the run is over."""
-        async with Client(server, mode=MODES["modern"], elicitation_callback=asked_back) as client:
+        async with Client(server, mode=MODES["modern"], elicitation_callback=never) as client:
             task_status.started(client)
             await self.stopped.wait()
 
@@ -302,28 +298,19 @@ class Servers:
 
     # --- the client ---
 
-    async def answer(self, before: ModelRequest, after: ModelRequest, question: int) -> None:
-        """Answer a question that the client got, as the model's client does."""
-        reply = self.replies[before, question]
-        ((key, form),) = forms(reply).items()
-        answers = {key: await (otherwise(form) if after.changed else agreeable(form))}
-        self.requests[after] = replace(self.requests[before], asked=reply, answers=answers)
-
-    async def change(self, before: ModelRequest, after: ModelRequest) -> None:
-        """Answer the question of a request otherwise, too."""
+    async def answer(self, before: ModelRequest, after: ModelRequest, question: int = 0) -> None:
+        """Answer a question that the client got, or that of a request once more."""
         sent = self.requests[before]
-        assert sent.asked is not None
-        ((key, form),) = forms(sent.asked).items()
-        self.requests[after] = replace(sent, answers={key: await otherwise(form)})
+        asked = self.replies[before, question] if question else sent.asked
+        assert asked is not None
+        ((key, form),) = forms(asked).items()
+        answers = {key: await (otherwise(form) if after.changed else agreeable(form))}
+        self.requests[after] = replace(sent, asked=asked, answers=answers)
 
     def answer_early(self, before: ModelRequest, after: ModelRequest) -> None:
         """Answer every question in the first request."""
         answers = {name: accepted(**{name: AGREE[name]}) for name in ("place", "units")}
         self.requests[after] = replace(self.requests[before], answers=answers)
-
-    def call_again(self, before: ModelRequest, after: ModelRequest) -> None:
-        """Make the same call from scratch."""
-        self.requests[after] = Sent(key=self.requests[before].key)
 
     def call(self, request: ModelRequest) -> None:
         """Make another call."""

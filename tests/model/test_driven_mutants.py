@@ -29,20 +29,16 @@ reserve = GatedStore.reserve
 record_effect = GatedLedger.record
 
 
-async def reserve_what_is_at_work(store: GatedStore, claim: Claim) -> str | None:
-    """Take a round that another delivery runs."""
-    try:
-        return await reserve(store, claim)
-    except Pending:
-        return None
+def taking(refusal: type[Exception]) -> Any:
+    """Return a reservation that takes a round where the store refuses it for this reason."""
 
+    async def reserve_all(store: GatedStore, claim: Claim) -> str | None:
+        try:
+            return await reserve(store, claim)
+        except refusal:
+            return None
 
-async def reserve_what_was_left(store: GatedStore, claim: Claim) -> str | None:
-    """Take a round whose process died, though its effects may have happened."""
-    try:
-        return await reserve(store, claim)
-    except Abandoned:
-        return None
+    return reserve_all
 
 
 async def reserve_without_name(store: GatedStore, claim: Claim) -> str | None:
@@ -74,7 +70,7 @@ async def audit_once(ledger: GatedLedger, effect: Effect) -> None:
         await record_effect(ledger, effect)
 
 
-def new_key(this: Round[Any], kind: str, key: str) -> str:
+def new_key(this: Round, kind: str, key: str) -> str:
     """Make an idempotency key for each attempt."""
     return secrets.token_hex(16)
 
@@ -91,8 +87,8 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = {
-    "takes a round at work": Mutant(GatedStore, "reserve", reserve_what_is_at_work, BY_KEY),
-    "takes a round left behind": Mutant(GatedStore, "reserve", reserve_what_was_left, GUARD),
+    "takes a round at work": Mutant(GatedStore, "reserve", taking(Pending), BY_KEY),
+    "takes a round left behind": Mutant(GatedStore, "reserve", taking(Abandoned), GUARD),
     "records after the response": Mutant(GatedStore, "record", record_nothing, GUARD),
     "forgets the name": Mutant(GatedStore, "reserve", reserve_without_name, BY_KEY),
     "runs what is marked": Mutant(Markers, "once", run_always, "nothing kept (F)"),

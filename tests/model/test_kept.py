@@ -1,4 +1,4 @@
-"""Tests of the kept verdicts: they are those of the model now, and the guard's picture is, too."""
+"""Tests of the kept verdicts: they are those of the model now, and show what documents say."""
 
 import json
 from itertools import product
@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
-from model.actions import Action, Crashes
 from model.check import cells
 from model.client import POLICIES
 from model.destination import KINDS
-from model.digest import GraphDigest, of_code
-from model.drawing import PLACES, PLAIN, edges_of, node_of
+from model.digest import of_code, what_runs
 from model.extras import EXTRAS, FORGETTING
 from model.kept import tasks, verdict_of
 from model.reading import NAMES
-from model.world import World
 from mrtr_options.review.explore.never import KEPT
 from tests.evidence import every
 
@@ -48,28 +45,16 @@ def test_kept_verdicts_are_of_this_code_and_of_every_cell() -> None:
     assert {" / ".join(cell) for cell in cells()} <= {*SEARCHES}, STALE
 
 
+def test_the_digest_takes_in_what_a_program_does_and_nothing_else() -> None:
+    written = "def f(a: int, b: int = 3) -> int:\n    'Add.'\n    return a + b  # their sum"
+    assert what_runs(written) == what_runs("def f(a, b=3): return a + b")
+    assert what_runs(written) != what_runs(written.replace("3", "4"))
+    assert what_runs(written) != what_runs(written.replace("+", "-"))
+
+
 @pytest.mark.parametrize("name", every("searches of the model", AGAIN, SMALL))
 def test_kept_verdict_is_what_a_search_finds_now(name: str) -> None:
     assert json.loads(json.dumps(verdict_of(TASKS[name]).as_json())) == SEARCHES[name], STALE
-
-
-def test_digest_changes_with_a_state_and_with_an_action() -> None:
-    def digest(world: World, does: Action) -> str:
-        made = GraphDigest()
-        assert made(world, does) is False
-        return made.hex
-
-    first = digest(World(), Crashes(0))
-    assert digest(World(), Crashes(0)) == first
-    assert digest(World(), Crashes(1)) != first
-    assert digest(World(store=frozenset({(1, 1, "done")})), Crashes(0)) != first
-
-
-def test_picture_of_the_guard_has_a_place_for_each_state_of_its_record() -> None:
-    edges = edges_of(PLAIN)
-    nodes = {edge.before for edge in edges} | {edge.after for edge in edges}
-    assert nodes == set(PLACES)
-    assert node_of(World()) in nodes
 
 
 BY_KEY = "guard, named by key (J)"

@@ -14,24 +14,20 @@ from model.mechanism import Mechanism, Run
 from model.world import STRANGER, Request, Response, World, reply
 
 
-class NoReservation(Guard):
-    """A guard that records a round and does not reserve it."""
-
-    def at_work(self, world: World, call: int) -> bool:
-        """Overlook the round at work."""
-        return False
-
-    def run(self, world: World, index: int, call: int, request: Request) -> Run:
-        """Run the round with no mark in the store."""
-        return super().run(world, index, call, request)._replace(store=world.store)
-
-
 class ReleasesBroken(Guard):
     """A guard that runs a round of unknown outcome again."""
 
     def run(self, world: World, index: int, call: int, request: Request) -> Run:
         """Run the round with no mark in the store."""
         return super().run(world, index, call, request)._replace(store=world.store)
+
+
+class NoReservation(ReleasesBroken):
+    """A guard that records a round and does not reserve it."""
+
+    def at_work(self, world: World, call: int) -> bool:
+        """Overlook the round at work."""
+        return False
 
 
 class KeyPerAttempt(Durable):

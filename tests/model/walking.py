@@ -31,8 +31,9 @@ from model.frame import Frame
 from model.guard import Guard
 from model.mechanism import Mechanism
 from model.network import outcomes
+from model.search import path
 from model.world import CONSENT, FAILED, WITH_CONSENT, Client, Request, Response, World
-from tests.model.driving import REASONS, Differs, Servers, kind_of
+from tests.model.driving import REASONS, Differs, Sent, Servers, kind_of
 from tests.model.gates import EFFECTS, Gate
 
 FAR = 4
@@ -154,23 +155,16 @@ class Graph:
                     queue.append(after)
         return Explored(self, found, origin, is_whole=not queue)
 
-    def way_to_one_of(self, start: World, left: set[Transition], far: int | None) -> list[Move]:
-        """Return the moves to the nearest transition that is left, with it; none if it is too far.
-
-        Args:
-            start: The state to begin in.
-            left: The transitions that are left.
-            far: The most moves; None for any number.
-        """
+    def way_to_one_of(self, start: World, left: set[Transition]) -> list[Move]:
+        """Return the moves to the nearest transition that is left, with it; none if it is `FAR`."""
         origin: dict[World, tuple[World, Move] | None] = {start: None}
         queue = deque([(start, 1)])
         while queue:
             world, length = queue.popleft()
             for move in self.moves(world):
                 if move.transition in left:
-                    return [*_way(origin, world), move]
-                is_near = far is None or length < far
-                if is_near and move.after not in origin:
+                    return [*path(origin, world), move]
+                if length < FAR and move.after not in origin:
                     origin[move.after] = (world, move)
                     queue.append((move.after, length + 1))
         return []
@@ -207,16 +201,6 @@ class Explored:
             here = way[-1].after
         last = next(each for each in self.graph.moves(here) if each.transition == target)
         return [*way, last]
-
-
-def _way(origin: dict[World, tuple[World, Move] | None], world: World) -> list[Move]:
-    moves: list[Move] = []
-    step = origin[world]
-    while step is not None:
-        world, move = step
-        moves.append(move)
-        step = origin[world]
-    return moves[::-1]
 
 
 @dataclass
@@ -344,13 +328,13 @@ class Drive:
             case Keeps():
                 await servers.answer(before, now, client.unsaved)
             case Changes():
-                await servers.change(before, now)
+                await servers.answer(before, now)
             case AnswersEarly():
                 servers.answer_early(before, now)
             case WantsSecond():
                 servers.call(now)
             case _ if now.attempt > before.attempt:
-                servers.call_again(before, now)
+                servers.requests[now] = Sent(key=servers.requests[before].key)
             case _:
                 pass
 
