@@ -6,7 +6,7 @@ Knows what a review of a server or a framework records; nothing of any library.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,11 +15,12 @@ from pydantic import BaseModel
 
 from mrtr_options.review.explore.kept import KeptFile
 from scoreboard import ROOT
-from scoreboard.frameworks.frameworks import frameworks
+from scoreboard.frameworks.frameworks import Framework, frameworks
 from scoreboard.frameworks.play import FrameworkReview
-from scoreboard.proxies.guards import GuardResults
+from scoreboard.proxies.guards import GUARDS, GuardResults
 from scoreboard.proxies.play import ProxyResults, proxies
-from scoreboard.servers.peers import Described, Unavailable, build, peers
+from scoreboard.rows import Row, printed
+from scoreboard.servers.peers import Described, Peer, Unavailable, build, peers
 from scoreboard.servers.play import ServerReview, Told
 from scoreboard.used import Used
 
@@ -57,43 +58,34 @@ class Scoreboard(BaseModel):
     guards: dict[str, GuardResults] = {}
 
 
+KNOWN: Mapping[str, Callable[[], Mapping[str, object]]] = {
+    "servers": peers,
+    "frameworks": frameworks,
+    "proxies": proxies,
+    "guards": lambda: GUARDS,
+}
+"""What has results, by kind."""
+
+
 def read(path: Path = FILE) -> Scoreboard:
     """Return the kept results."""
     return KeptFile(path, Scoreboard).read(Scoreboard())
 
 
 def keep(found: Scoreboard, path: Path = FILE) -> Scoreboard:
-    """Add the results of some servers or frameworks to the file, and return all its results.
+    """Add results to the file, and return all its results.
 
-    The order is that of the folders. They are listed now, since a folder may have been added, and
-    its results kept, after the command began.
+    The order is that of the folders; what has none any more has no results. They are listed now,
+    since a folder may have been added, and its results kept, after the command began.
     """
     kept = KeptFile(path, Scoreboard)
     with kept.locked():
         board = kept.read(Scoreboard())
-        board.servers = _renewed(board.servers, found.servers, peers())
-        board.frameworks = _renewed(board.frameworks, found.frameworks, frameworks())
+        for kind, known in KNOWN.items():
+            every = getattr(board, kind) | getattr(found, kind)
+            setattr(board, kind, {name: every[name] for name in known() if name in every})
         kept.write(board)
     return board
-
-
-def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
-    """Add the results of one proxy to the file."""
-    kept = KeptFile(path, Scoreboard)
-    with kept.locked():
-        board = kept.read(Scoreboard())
-        every = board.proxies | {name: found}
-        board.proxies = {each: every[each] for each in proxies() if each in every}
-        kept.write(board)
-
-
-def keep_guards(found: dict[str, GuardResults], path: Path = FILE) -> None:
-    """Keep the results of the guards."""
-    kept = KeptFile(path, Scoreboard)
-    with kept.locked():
-        board = kept.read(Scoreboard())
-        board.guards = found
-        kept.write(board)
 
 
 def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:
@@ -115,28 +107,31 @@ def not_built(known: Mapping[str, Described], kept: Mapping[str, Kept[Any]]) -> 
     return [f"{who.title}: {each.cannot}" for who, each in kept_of(known, kept) if each.cannot]
 
 
+def show(rows: Sequence[Row], wanted: Sequence[Described], reasons: Sequence[str]) -> None:
+    """Print the rows of libraries that were played, all rows if none was, and what failed."""
+    names = {each.name for each in wanted} or {row.id.split("/")[1] for row in rows}
+    print(printed(row for row in rows if row.id.split("/")[1] in names))
+    for line in reasons:
+        print(line, file=sys.stderr)
+    if not wanted:
+        print(f"{FILE.name} has all of them; --only NAME plays one again", file=sys.stderr)
+
+
 OLDER = "its files have changed since"
 """The remark on a page about results of other sources than the present ones."""
 
 
-def date_of(who: Described, kept: Kept[Any], day: str) -> str:
-    """Return the day of a review, with a remark if the sources have changed since."""
+def date_of(who: Described, kept: Kept[Any]) -> str:
+    """Return the day of the last review, with a remark if the sources have changed since."""
+    day = max((each.date for each in kept.variants.values()), default="")
     return day if kept.digest == who.digest or not day else f"{day}; {OLDER}"
 
 
-def _renewed(
-    kept: dict[str, Kept[Results]], found: dict[str, Kept[Results]], known: Iterable[str]
-) -> dict[str, Kept[Results]]:
-    """Return the results with those found; a library whose folder is gone has none."""
-    every = kept | found
-    return {name: every[name] for name in known if name in every} if found else kept
-
-
 def play(
-    who: Described,
+    who: Peer | Framework,
     before: Kept[Results] | None,
     tell: Told,
-    reviews: Mapping[str, Callable[[], Awaitable[Results]]],
+    review: Callable[[Any, Any, Told], Awaitable[Results]],
 ) -> Kept[Results]:
     """Build a server or a framework and review each of its variants.
 
@@ -144,7 +139,7 @@ def play(
         who: The server or the framework.
         before: Its kept results. They stay if the same sources cannot be built here.
         tell: Gets the name of each step that takes a while.
-        reviews: The function that reviews each variant, once everything is built.
+        review: Reviews one of its variants, once it is built.
     """
     kept = Kept[Results](digest=who.digest)
     is_first = not who.built.exists()
@@ -158,8 +153,8 @@ def play(
         elif before is not None:
             kept.build_seconds = before.build_seconds
             kept.build_cpu_seconds = before.build_cpu_seconds
-        for name, review in reviews.items():
-            kept.variants[name] = anyio.run(review)
+        for variant in who.variants:
+            kept.variants[variant.name] = anyio.run(review, who, variant, tell)
     except* Unavailable as group:
         kept.cannot = str(group.exceptions[0])
     has_results = before is not None and before.digest == who.digest and before.variants

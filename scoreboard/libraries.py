@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+from rich.table import Column, Table
 
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.terminal import markdown
@@ -52,6 +53,16 @@ WORDS: Mapping[str, str] = {
     "not played": "not played",
 }
 """What a library does about a question, and the words of a cell."""
+
+SHORT: Mapping[str, str] = {
+    "by itself": "the library refuses, or gets it right, without a line of yours",
+    "offers it": "you switch it on, or call it",
+    "says so": "you write it, and the guide says so",
+    "silent": "you write it, and the guide is silent",
+    "not read": "you write it; the guide was not read for this",
+    "otherwise": "the guide says otherwise: who takes it at its word gets the harm",
+}
+"""The words of a terminal's cells, each the end of one of `WORDS`, and what they mean."""
 
 
 class Answer(BaseModel):
@@ -112,9 +123,9 @@ class Library(BaseModel):
         return "report ready, not sent" if self.report and "not" in self.upstream else self.upstream
 
 
-def answers(path: Path = ANSWERS) -> dict[str, dict[str, Answer]]:
+def answers() -> dict[str, dict[str, Answer]]:
     """Return what each library does about each question."""
-    read = tomllib.loads(path.read_text(encoding="utf-8"))
+    read = tomllib.loads(ANSWERS.read_text(encoding="utf-8"))
     return {
         name: {question: Answer(**found[question]) for question in QUESTIONS}
         for name, found in read.items()
@@ -166,6 +177,21 @@ def answered(every: Sequence[Library]) -> str:
         if each.answers
     )
     return markdown(heads, lines)
+
+
+def in_short(every: Sequence[Library]) -> Table:
+    """Return the first table for a terminal of 100 columns."""
+    name = Column("library", min_width=22, no_wrap=True)
+    table = Table(name, *QUESTIONS.values(), box=None, padding=(0, 1, 0, 0))
+    for each in every:
+        if each.answers:
+            words = (_short(each.answers[name].says) for name in QUESTIONS)
+            table.add_row(f"{each.name} {each.version}", *words)
+    return table
+
+
+def _short(says: str) -> str:
+    return next((word for word in SHORT if says.endswith(word)), says.removeprefix("the "))
 
 
 # --- the files of a library ---------------------------------------------------------------------
@@ -232,11 +258,19 @@ def _answers(library: Library, runs: Runs) -> Iterator[str]:
 def _results(row: Row, heads: Heads, runs: Runs) -> str:
     title = f"`{row.id}`" + (f", {row.form}" if row.form else "") + f", run on {row.date}"
     lines = (
-        (f"{says} (`{name}`)", marked(row.cells[name]), "yes" if f"{row.id}/{name}" in runs else "")
+        (f"{says} (`{name}`)", marked(row.cells[name]), _addressed(f"{row.id}/{name}", runs))
         for name, says in heads.items()
         if name in row.cells
     )
     return f"{title}\n\n" + markdown(("what happens", "outcome", "has a run"), lines)
+
+
+def _addressed(cell: str, runs: Runs) -> str:
+    """Return whether a cell has a run, and what its address ends in with other settings."""
+    if cell not in runs:
+        return ""
+    more = [f"`/{name.rsplit('/', 1)[1]}`" for name in runs if name.startswith(f"{cell}/")]
+    return ", ".join(["yes", *more])
 
 
 def _play(board: str, name: str) -> str:
@@ -295,13 +329,14 @@ def about(
 
 def _about(who: Described, kept: Kept[Any]) -> list[str]:
     quote = who.quote
+    page = quote.address or who.documentation
     says = f'"{quote.says}"' if quote.says else "does not mention them"
     seconds = sum(each.seconds for each in kept.variants.values())
     cpu_seconds = sum(getattr(each, "cpu_seconds", 0) for each in kept.variants.values())
     return [
-        f"{who.title}, {who.language}: {who.package} {who.version}; run {_date(who, kept)}",
+        f"{who.title}, {who.language}: {who.package} {who.version}; run {date_of(who, kept)}",
         f"written after {who.documentation}",
-        f"its documentation on effects above a pause: {says} ({quote.address}, {quote.date})",
+        f"its documentation on effects above a pause: {says} ({page}, {quote.date})",
         *([f"departs from its guide: {who.departs}"] if who.departs else []),
         *([f"note: {who.note}"] if who.note else []),
         f"the build took {_took(kept.build_seconds, kept.build_cpu_seconds)};"
@@ -314,7 +349,3 @@ def _took(seconds: int, cpu_seconds: int) -> str:
     if not seconds:
         return "a time that was not measured"
     return f"{seconds} s" + (f" ({cpu_seconds} s of processor)" if cpu_seconds else "")
-
-
-def _date(who: Described, kept: Kept[Any]) -> str:
-    return date_of(who, kept, max((each.date for each in kept.variants.values()), default=""))

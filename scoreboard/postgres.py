@@ -81,19 +81,19 @@ def socket_of(url: str) -> Path:
 
 def fresh(url: str) -> str:
     """Create a schema in the same database, and return its URL."""
-    import psycopg
-
-    name = f"own_{next(_names)}"
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute(f"CREATE SCHEMA {name}".encode())
-    return f"{url}&options=-csearch_path%3D{name}"
+    return f"{url}&options=-csearch_path%3D{_created(url, 'SCHEMA')}"
 
 
 def database(url: str) -> str:
     """Create a database on the same server, and return its URL."""
+    return url.replace("/postgres?", f"/{_created(url, 'DATABASE')}?")
+
+
+def _created(url: str, what: str) -> str:
+    """Create a schema or a database, and return its name."""
     import psycopg
 
     name = f"own_{next(_names)}"
     with psycopg.connect(url, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return url.replace("/postgres?", f"/{name}?")
+        db.execute(f"CREATE {what} {name}".encode())
+    return name

@@ -1,4 +1,6 @@
-"""`python -m scoreboard.rounds`: the rows of the scoreboard, the run behind a cell, what changed.
+"""`python -m scoreboard`: the first table, a library, the run behind a cell, what changed.
+
+`python -m scoreboard.rounds` is the same command.
 
 The file of a library has its rows, so what they said at a commit can be read again. Exit code: 0, 2
 for bad input, 130 after Ctrl-C.
@@ -10,13 +12,12 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
-from mrtr_options.terminal import Parser, markdown, refuse
+from mrtr_options.terminal import Parser, console, markdown, refuse
 from mrtr_options.terminal import run as run_command
-from scoreboard import ROOT
+from scoreboard import ROOT, chosen
 from scoreboard.board import Scoreboard
 from scoreboard.board import read as read_board
 from scoreboard.clients.kept import read as read_clients
@@ -24,17 +25,13 @@ from scoreboard.clients.page import runs as runs_of_clients
 from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.page import about as about_frameworks
 from scoreboard.frameworks.page import failures as framework_failures
-from scoreboard.libraries import DATA, Library, files, libraries
+from scoreboard.libraries import DATA, SHORT, Library, files, in_short, libraries
 from scoreboard.proxies import page as proxies
 from scoreboard.proxies.upstream import FAULTS
-from scoreboard.rows import Board, Heads, Row, Runs, table
-from scoreboard.servers import cells
+from scoreboard.rows import Board, Heads, Row, Runs, printed, table
 from scoreboard.servers import first as servers
-from scoreboard.servers.cells import AllRuns
 from scoreboard.servers.page import about as about_servers
 from scoreboard.servers.page import failures as server_failures
-
-T = TypeVar("T")
 
 HEADS: dict[Board, Heads] = {
     "servers": servers.HEADS,
@@ -63,14 +60,9 @@ FIRST: dict[Board, str] = {
 """The head of each board's first column."""
 
 
-def present() -> tuple[Scoreboard, AllRuns]:
-    """Return the kept results and the runs of cells."""
-    return read_board(), cells.read()
-
-
-def rows_of(board: Scoreboard, runs: AllRuns) -> list[Row]:
+def rows_of(board: Scoreboard) -> list[Row]:
     """Return all rows, in the order of the boards."""
-    return [*servers.rows(board, runs), *frameworks.first(board), *proxies.first(board)]
+    return [*servers.rows(board), *frameworks.first(board), *proxies.first(board)]
 
 
 def board_table(board: Board, rows: Sequence[Row]) -> str:
@@ -79,19 +71,19 @@ def board_table(board: Board, rows: Sequence[Row]) -> str:
     return table(FIRST[board], {name: HEADS[board][name] for name in SHOWN[board]}, own)
 
 
-def every_library(board: Scoreboard, runs: AllRuns) -> list[Library]:
+def every_library(board: Scoreboard) -> list[Library]:
     """Return the libraries of servers and frameworks."""
-    return libraries(rows_of(board, runs), runs_of(board, runs))
+    return libraries(rows_of(board), runs_of(board))
 
 
-def files_of_libraries(board: Scoreboard, runs: AllRuns) -> dict[Path, str]:
+def files_of_libraries(board: Scoreboard) -> dict[Path, str]:
     """Return the page, the JSON and the badge of each library, by file."""
-    return files(every_library(board, runs), HEADS, runs_of(board, runs))
+    return files(every_library(board), HEADS, runs_of(board))
 
 
-def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
+def runs_of(board: Scoreboard) -> Runs:
     """Return the runs of cells, failures and clients, and lines on libraries, by address."""
-    every = servers.runs_of(board, runs) | runs_of_clients(read_clients())
+    every = servers.runs_of(board) | runs_of_clients(read_clients())
     every |= server_failures(board) | framework_failures(board)
     return every | about_servers(board) | about_frameworks(board)
 
@@ -120,20 +112,48 @@ def _git(*arguments: str) -> str:
 
 def changes(before: Sequence[Row], after: Sequence[Row]) -> list[Change]:
     """Return each cell that changed, each version, and each row that is new or gone."""
-    old = {row.id: _words(row) for row in before}
-    new = {row.id: _words(row) for row in after}
+    old, new = _words(before), _words(after)
+    order = [row.id for row in (*after, *before)]
     return [
-        (name, column, old.get(name, {}).get(column, ""), new.get(name, {}).get(column, ""))
-        for name in {**new, **old}
-        for column in {**new.get(name, {}), **old.get(name, {})}
-        if old.get(name, {}).get(column, "") != new.get(name, {}).get(column, "")
+        (*at, old.get(at, ""), new.get(at, ""))
+        for at in sorted({**new, **old}, key=lambda at: order.index(at[0]))
+        if old.get(at, "") != new.get(at, "")
     ]
 
 
-def _words(row: Row) -> dict[str, str]:
-    """Return what a row says, by column."""
-    said = {column: cell.words for column, cell in row.cells.items()}
-    return {"version": row.version, "upstream": row.upstream, **said}
+def _words(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """Return what rows say, by the row's name and the column."""
+    return {
+        (row.id, column): says
+        for row in rows
+        for column, says in (
+            ("version", row.version),
+            ("upstream", row.upstream),
+            *((column, cell.words) for column, cell in row.cells.items()),
+        )
+    }
+
+
+WHERE = """\
+python -m scoreboard NAME            the cells of a library, and where to answer
+python -m scoreboard --run ADDRESS   the run of a cell: servers/go-sdk/old-client
+docs/results/libraries/NAME.md       the same with notes and quotations"""
+"""The lines below the first table."""
+
+
+def of_library(library: Library) -> str:
+    """Return the cells of a library by address, and how to play and to answer them."""
+    name = library.name
+    return "\n".join(
+        [
+            printed(library.rows),
+            *(f"play them:    python -m scoreboard.{each} --only {name}" for each in library.known),
+            "a run:        python -m scoreboard --run ADDRESS (or ADDRESS/SETTING)",
+            f"notes:        docs/results/libraries/{name}.md",
+            *([f"report:       scoreboard/reports/{name}.md"] if library.report else []),
+            "answer:       CONTRIBUTING.md, An entry of the scoreboard",
+        ]
+    )
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -142,11 +162,12 @@ def _words(row: Row) -> dict[str, str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command, and return the exit code."""
     parser = Parser(
-        prog="python -m scoreboard.rounds",
-        description="The run behind a cell of the scoreboard, a row, or what changed.",
+        prog="python -m scoreboard",
+        description="The first table of the scoreboard; with a name, the cells of a library.",
         allow_abbrev=False,
     )
-    wanted = parser.add_mutually_exclusive_group(required=True)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a library of the table")
+    wanted = parser.add_mutually_exclusive_group()
     wanted.add_argument("--run", metavar="CELL", help="print the run behind a cell, by its address")
     wanted.add_argument("--row", metavar="ROW", help="print a row of the present results as JSON")
     wanted.add_argument(
@@ -157,27 +178,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _rounds(args: argparse.Namespace) -> int:
+    now = read_board()
     if args.run:
-        print("\n".join(_found(runs_of(*present()), args.run, "cell with a run")))
-        return 0
-    now = rows_of(*present())
-    if args.row:
-        print(_found({row.id: row for row in now}, args.row, "row").model_dump_json(indent=1))
-        return 0
-    try:
-        before = rows_at(args.since)
-    except subprocess.CalledProcessError:
-        refuse(f"there is no commit {args.since!r} here")
-    own = [row for row in now if not row.id.startswith("proxies/")]
-    print(markdown(("row", "column", "before", "now"), changes(before, own)))
+        for run in chosen(args.run, runs_of(now), "cell with a run"):
+            print("\n".join(run))
+    elif args.name:
+        known = {library.name: library for library in every_library(now)}
+        print(*map(of_library, chosen(args.name, known, "library")), sep="\n\n")
+    elif args.row:
+        rows = {row.id: row for row in rows_of(now)}
+        for row in chosen(args.row, rows, "row"):
+            print(row.model_dump_json(indent=1))
+    elif args.since:
+        try:
+            before = rows_at(args.since)
+        except subprocess.CalledProcessError:
+            refuse(f"there is no commit {args.since!r} here")
+        own = [row for row in rows_of(now) if not row.id.startswith("proxies/")]
+        print(markdown(("row", "column", "before", "now"), changes(before, own)))
+    else:
+        every = every_library(now)
+        console().print(in_short(every))
+        meanings = (f"{word:10}  {says}" for word, says in SHORT.items())
+        print("", *meanings, "", WHERE, sep="\n")
+        others = ", ".join(library.name for library in every if not library.answers)
+        console().print(f"\nframeworks: {others}")
     return 0
-
-
-def _found(known: Mapping[str, T], name: str, what: str) -> T:
-    if name not in known:
-        near = [each for each in known if each.startswith(name)] or [*known]
-        refuse(f"there is no {what} {name!r}; there are {', '.join(near[:12])}")
-    return known[name]
 
 
 if __name__ == "__main__":

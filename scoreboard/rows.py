@@ -136,11 +136,6 @@ def table(first: str, heads: Heads, rows: Sequence[Row]) -> str:
     return markdown((first, *(f"{says} (`{column}`)" for column, says in heads.items())), cells())
 
 
-def anchored(board: Board, name: str, title: str) -> str:
-    """Return a title with the anchor of its library, for a table in Markdown."""
-    return f'<a id="{board}-{name}"></a>{title}'
-
-
 def printed(rows: Iterable[Row]) -> str:
     """Return rows for a terminal: a line for each cell, with its address."""
     return "\n".join(

@@ -41,7 +41,7 @@ _PASSED_BACK = ("content-type", "cache-control", "allow")
 
 
 @dataclass(frozen=True)
-class Fault:
+class WireFault:
     """A fault of one response.
 
     Attributes:
@@ -89,10 +89,10 @@ class MadeUp:
 class Board:
     """What happens on a wire: nothing, unless a board says otherwise."""
 
-    def takes(self, request: Request) -> Fault | MadeUp | None:
+    def takes(self, request: Request) -> WireFault | MadeUp | None:
         """Take note of a request. Return a fault before the work, or the response."""
 
-    def sends(self, request: Request, message: bytes) -> Fault | MadeUp | None:
+    def sends(self, request: Request, message: bytes) -> WireFault | MadeUp | None:
         """Take note of a message in the response to a request, or return the fault that it meets.
 
         A response that is made up takes the place of the server's.
@@ -216,7 +216,7 @@ async def _send(connection: _Connection, made_up: MadeUp) -> None:
     await connection.send_whole(made_up.status, head, made_up.body)
 
 
-async def _break(connection: _Connection, fault: Fault, message: bytes) -> None:
+async def _break(connection: _Connection, fault: WireFault, message: bytes) -> None:
     if fault.how == "silence":
         await anyio.sleep(fault.seconds)
         return
@@ -237,7 +237,7 @@ async def _break(connection: _Connection, fault: Fault, message: bytes) -> None:
     raise _Ended
 
 
-async def _begin(connection: _Connection, fault: Fault, message: bytes) -> None:
+async def _begin(connection: _Connection, fault: WireFault, message: bytes) -> None:
     """Send a part of a response."""
     if not fault.as_stream:
         length = ("content-length", str(len(message)))

@@ -10,21 +10,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import anyio
 
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
-from scoreboard import chosen
+from scoreboard import chosen, today
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
 from scoreboard.clients.page import conduct, history
 from scoreboard.clients.peers import Peer, peers
 from scoreboard.clients.play import STEP_SECONDS, Seen, cells, run
 from scoreboard.clients.server import SERVERS, Way, way
 from scoreboard.clients.troubles import TROUBLES, Trouble
-from scoreboard.servers.peers import Unavailable
+from scoreboard.servers.peers import Unavailable, build
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,8 +85,8 @@ def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
     reasons: dict[str, list[str]] = {}
     for peer in wanted:
         try:
-            with console(stderr=True).status(f"installing {peer.title}"):
-                peer.install()
+            with counting("clients", None) as begin:
+                build(peer, begin)
             ready.append(peer)
         except Unavailable as error:
             reasons.setdefault(str(error), []).append(peer.title)
@@ -106,7 +105,7 @@ async def _play(
     waiting = dict.fromkeys(
         (cell.peer.name, cell.era, cell.trouble.name, cell.way.name) for cell in to_play
     )
-    dated = "" if is_whole else _today()
+    dated = "" if is_whole else today()
     whole = Report(servers={way.name: way.title for way in ways}, clients={}, seen=[])
     with counting("clients", len(to_play)) as begin:
 
@@ -115,7 +114,6 @@ async def _play(
             begin("waiting for " + " ".join(next(iter(waiting), ("the end",))))
 
         def finish(peer: Peer, seen: list[Seen]) -> None:
-            whole.clients[peer.name] = _about(peer)
             if is_kept:
                 mine = Report(
                     servers=whole.servers,
@@ -125,8 +123,8 @@ async def _play(
                 print(_kept(peer, mine, is_whole), file=sys.stderr)
 
         whole.seen = await run(to_play, tell, finish)
-    in_order = [peer.name for peer in ready if peer.name in whole.clients]
-    whole.clients = {name: whole.clients[name] for name in in_order}
+    played = {seen.client for seen in whole.seen}
+    whole.clients = {peer.name: _about(peer) for peer in ready if peer.name in played}
     return whole
 
 
@@ -137,12 +135,8 @@ def _about(peer: Peer) -> About:
         version=peer.version(),
         note=peer.note,
         is_ours=peer.is_ours,
-        date=_today(),
+        date=today(),
     )
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()
 
 
 def _kept(peer: Peer, report: Report, is_whole: bool) -> str:

@@ -1,105 +1,48 @@
-"""Counts of the kept runs of clients: the model of each client, its users' charges and errors.
+"""Counts of the kept runs of clients: the policy of each client, its users' charges and errors.
 
 Knows the kept runs. Everything here is counted from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from typing import Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
-from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.messages import ERAS, Era
+from mrtr_options.sdk.testing import POLICIES, Policy
 from scoreboard.clients.kept import Report
 from scoreboard.clients.play import Seen
 from scoreboard.clients.troubles import TROUBLES
 
-Model = Literal["stops", "calls again", "resends"]
-"""The client's reaction to a lost response.
-
-It stops and tells the application of an error; it calls the tool again, from scratch; or it sends
-the lost request again.
-"""
-
-ORDER: tuple[Model, ...] = ("stops", "calls again", "resends")
-"""The models, from the one that does least to the one that does most."""
-
-
-@dataclass(frozen=True)
-class Behaviour:
-    """The reactions of one client, of its own accord, to responses lost over HTTP.
-
-    Attributes:
-        client: The name of the client.
-        era: The era that it spoke.
-        lost: The number of calls that lost a response.
-        resent: Of these, the calls in which it sent a lost round again.
-        called_again: The calls in which it called the tool again.
-        told: The calls in which it did neither, and told the application of an error.
-        hung: The calls in which it did neither, and told nothing.
-        dead: The calls after which the same client object was of no use.
-    """
-
-    client: str
-    era: Era
-    lost: int
-    resent: int
-    called_again: int
-    told: int
-    hung: int
-    dead: int
-
-    @property
-    def model(self) -> Model:
-        """The client's model: what it did at least once."""
-        if self.resent:
-            return "resends"
-        return "calls again" if self.called_again else "stops"
+ENDINGS = (
+    "charged twice",
+    "charged, told of an error",
+    "charged, told nothing",
+    "charged once, result",
+    "not charged",
+)
+"""What calls come to for the user; "twice" is more than once."""
 
 
-@dataclass(frozen=True)
-class Charged:
-    """Numbers of calls by their charges, and by what the user got.
-
-    Attributes:
-        calls: All calls.
-        twice: The calls that charged the user twice or more.
-        told_of_error: The calls that charged once, and told the user of an error.
-        hung: The calls that charged once, and told the user nothing.
-        once: The calls that charged once, and gave the user the result.
-        nothing: The calls that charged nothing.
-    """
-
-    calls: int = 0
-    twice: int = 0
-    told_of_error: int = 0
-    hung: int = 0
-    once: int = 0
-    nothing: int = 0
-
-    @staticmethod
-    def of(runs: Iterable[Seen]) -> Charged:
-        """Count runs."""
-        return sum(map(_charged, runs), Charged())
-
-    def __add__(self, other: Charged) -> Charged:
-        sums = {
-            each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)
-        }
-        return Charged(**sums)
+def charges(runs: Iterable[Seen]) -> Counter[str]:
+    """Count the calls that came to each of `ENDINGS`."""
+    return Counter(map(_ending, runs))
 
 
-def _charged(seen: Seen) -> Charged:
+def _ending(seen: Seen) -> str:
+    twice, told, hung, once, nothing = ENDINGS
     bills = seen.bills or 0
     if bills > 1:
-        return Charged(1, twice=1)
+        return twice
     if not bills:
-        return Charged(1, nothing=1)
-    if seen.got == "result":
-        return Charged(1, once=1)
-    if seen.got == "nothing":
-        return Charged(1, hung=1)
-    return Charged(1, told_of_error=1)
+        return nothing
+    return {"result": once, "nothing": hung}.get(seen.got, told)
+
+
+def twice_of(runs: Iterable[Seen]) -> str:
+    """Return how many calls charged the user twice or more, as in "2 of 7"."""
+    found = charges(runs)
+    return f"{found[ENDINGS[0]]} of {found.total()}"
 
 
 def is_dead(seen: Seen) -> bool:
@@ -119,25 +62,41 @@ def made_again(runs: Iterable[Seen]) -> list[Seen]:
     return [seen for seen in runs if seen.made_again]
 
 
+def _does_nothing(seen: Seen) -> bool:
+    """Return whether the client sent nothing again."""
+    return not seen.again and not seen.anew
+
+
+REACTIONS: dict[str, Callable[[Seen], bool]] = {
+    "responses lost over HTTP": lambda seen: True,
+    "sent again": lambda seen: seen.again > 0,
+    "called again": lambda seen: seen.anew > 0,
+    "told of an error": lambda seen: _does_nothing(seen) and seen.got not in ("result", "nothing"),
+    "told nothing": lambda seen: _does_nothing(seen) and seen.got == "nothing",
+    "client of no use afterwards": is_dead,
+}
+"""What a client does of its own accord in a call that loses a response, in the words of a table."""
+
+Behaviour = dict[str, int]
+"""The number of calls with each of `REACTIONS`."""
+
+
 def behaviour(report: Report, client: str, era: Era) -> Behaviour:
     """Return a client's own reactions, counted with one server, over HTTP."""
     runs = [seen for seen in lost(report.of(client, era)) if seen.requests is not None]
-    idle = [seen for seen in runs if not seen.again and not seen.anew]
-    return Behaviour(
-        client,
-        era,
-        lost=len(runs),
-        resent=len([seen for seen in runs if seen.again > 0]),
-        called_again=len([seen for seen in runs if seen.anew > 0]),
-        told=len([seen for seen in idle if seen.got not in ("result", "nothing")]),
-        hung=len([seen for seen in idle if seen.got == "nothing"]),
-        dead=len([seen for seen in runs if is_dead(seen)]),
-    )
+    return {name: [*map(holds, runs)].count(True) for name, holds in REACTIONS.items()}
 
 
-def behaviours(report: Report) -> list[Behaviour]:
+def policy_of(found: Behaviour) -> Policy:
+    """Return the client's policy: what it did at least once."""
+    if found["sent again"]:
+        return "resends"
+    return "calls again" if found["called again"] else "stops"
+
+
+def behaviours(report: Report) -> dict[tuple[str, Era], Behaviour]:
     """Return each client's own reactions, in each era that it speaks."""
-    return [behaviour(report, name, era) for name, era in spoken(report)]
+    return {each: behaviour(report, *each) for each in spoken(report)}
 
 
 def spoken(report: Report) -> Iterator[tuple[str, Era]]:
@@ -148,33 +107,35 @@ def spoken(report: Report) -> Iterator[tuple[str, Era]]:
                 yield name, era
 
 
-def shipped(report: Report, server: str) -> list[Seen]:
-    """Return the runs of all shipped clients with one server."""
+def shipped(report: Report, server: str, era: Era | None = None) -> list[Seen]:
+    """Return the runs of all shipped clients with one server, in one era or in both."""
     return [
         seen
         for seen in report.seen
-        if seen.server == server and not report.clients[seen.client].is_ours
+        if seen.server == server and era in (None, seen.era)
+        if not report.clients[seen.client].is_ours
     ]
 
 
-def of_model(report: Report, model: Model) -> dict[str, list[Era]]:
-    """Return the shipped clients that are of one model in some era, with these eras.
+def number_shipped(report: Report) -> int:
+    """Return the number of shipped clients."""
+    return [each.is_ours for each in report.clients.values()].count(False)
 
-    A client that calls again or resends in only one era still counts as that model, and only that.
+
+def with_policy(report: Report, policy: Policy) -> dict[str, list[Era]]:
+    """Return the shipped clients that have a policy in some era, with these eras.
+
+    A client that calls again or resends in only one era has that policy here, and only that.
     """
+    policies: dict[str, dict[Era, Policy]] = {}
+    for (client, era), found in behaviours(report).items():
+        if not report.clients[client].is_ours:
+            policies.setdefault(client, {})[era] = policy_of(found)
     return {
-        name: [each.era for each in found if each.model == model]
-        for name, found in _by_client(report).items()
-        if max((each.model for each in found), key=ORDER.index) == model
+        client: [era for era, each in found.items() if each == policy]
+        for client, found in policies.items()
+        if max(found.values(), key=POLICIES.index) == policy
     }
-
-
-def _by_client(report: Report) -> dict[str, list[Behaviour]]:
-    found: dict[str, list[Behaviour]] = {}
-    for each in behaviours(report):
-        if not report.clients[each.client].is_ours:
-            found.setdefault(each.client, []).append(each)
-    return found
 
 
 def takes_state_alone(report: Report, client: str) -> bool | None:

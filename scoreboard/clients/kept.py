@@ -6,11 +6,12 @@ Knows what `play` sees; nothing of any client.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.messages import ERAS, Era
 from mrtr_options.review.explore.kept import KeptFile
 from scoreboard import ROOT
 from scoreboard.clients.peers import peers
@@ -78,33 +79,22 @@ def keep(report: Report, path: Path = FILE, *, whole: bool = True) -> None:
         ValueError: They are a part, and the whole run was of another version of the client.
     """
     before = _earlier(path)
-    found = {
-        _place(seen): seen for seen in before.seen if not whole or seen.client not in report.clients
-    }
     if not whole:
         _check_versions(report, before)
-    found |= {_place(seen): seen for seen in report.seen}
-    known = [name for name in peers() if name in {*before.clients, *report.clients}]
-    clients = report.clients | before.clients if not whole else before.clients | report.clients
+    stays = [seen for seen in before.seen if not whole or seen.client not in report.clients]
+    found = {_place(seen): seen for seen in (*stays, *report.seen)}
+    clients = before.clients | report.clients if whole else report.clients | before.clients
+    known = [name for name in peers() if name in clients]
     merged = Report(
-        servers={name: SERVERS[name].title for name in SERVERS},
+        servers={name: way.title for name, way in SERVERS.items()},
         clients={name: clients[name] for name in known},
-        seen=sorted(
-            (seen for seen in found.values() if seen.client in known),
-            key=lambda seen: (known.index(seen.client), *_order(seen)),
-        ),
+        seen=[found[place] for place in product(known, TROUBLES, ERAS, SERVERS) if place in found],
     )
     KeptFile(path, Report).write(merged)
 
 
 def _place(seen: Seen) -> tuple[str, ...]:
-    return seen.client, seen.era, seen.trouble, seen.server
-
-
-def _order(seen: Seen) -> tuple[int, ...]:
-    orders: tuple[list[str], ...] = ([*TROUBLES], [*ERAS], [*SERVERS])
-    names = (seen.trouble, seen.era, seen.server)
-    return tuple(order.index(name) for order, name in zip(orders, names, strict=True))
+    return seen.client, seen.trouble, seen.era, seen.server
 
 
 def _check_versions(report: Report, before: Report) -> None:
@@ -136,15 +126,12 @@ def _failed(seen: Sequence[Seen]) -> Iterator[str]:
     expected = {_kind(each): each.says for each in seen if each.trouble == "none"}
     for each in seen:
         if each.trouble == "none":
-            is_whole = (each.got, each.audits, each.bills) == ("result", 1, 1)
-            is_fine = is_whole and not each.seconds
+            is_fine = (each.got, each.audits, each.bills, each.seconds) == ("result", 1, 1, 0)
         else:
-            is_over_http = each.requests is not None
-            is_report = each.got == "result" and each.bills is not None and is_over_http
-            is_fine = not is_report or each.says == expected.get(_kind(each), each.says)
+            may_differ = each.got != "result" or None in (each.bills, each.requests)
+            is_fine = may_differ or each.says == expected.get(_kind(each), each.says)
         is_of_era = not each.version or (each.version >= MODERN) == (each.era == "modern")
-        is_called = each.requests != 0
-        if not (is_fine and is_of_era and is_called):
+        if not (is_fine and is_of_era) or each.requests == 0:
             yield f"{each.client} with {each.server}, {each.era}, {each.trouble}"
 
 

@@ -6,11 +6,13 @@ Knows the kept runs and their counts; nothing of any client.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.messages import ERAS, Era
+from mrtr_options.tool.notation import titled
 from scoreboard.clients.counts import (
-    Charged,
+    ENDINGS,
+    charges,
     is_dead,
     lost,
     made_again,
@@ -43,14 +45,14 @@ CHARGED = "⚠"
 
 def sends(seen: Seen) -> str:
     """Return the requests that the client sent once more, in words."""
-    parts: list[str] = []
-    if seen.again:
-        parts.append(f"resends the round, {seen.again}×" + (", same id" if seen.same_id else ""))
-    if seen.anew:
-        parts.append(f"calls again, {seen.anew}×" + (", same id" if seen.same_id else ""))
-    if seen.resumed:
-        parts.append(f"resumes the stream, {seen.resumed}×")
-    return "; ".join(parts) or ("?" if seen.requests is None else "no")
+    same_id = ", same id" if seen.same_id else ""
+    parts = (
+        (seen.again, f"resends the round, {seen.again}×{same_id}"),
+        (seen.anew, f"calls again, {seen.anew}×{same_id}"),
+        (seen.resumed, f"resumes the stream, {seen.resumed}×"),
+    )
+    words = "; ".join(part for count, part in parts if count)
+    return words or ("?" if seen.requests is None else "no")
 
 
 def gets(seen: Seen) -> str:
@@ -132,12 +134,6 @@ COLUMNS: dict[str, Callable[[Seen], str]] = {
 """The columns of a client's table: the text of each run."""
 
 
-def _heads(report: Report) -> Iterator[tuple[str, str, Era]]:
-    """Yield a heading, the client's name and the era, for every client and era that was run."""
-    for name, era in spoken(report):
-        yield f"{head(report.clients[name])}, {era}", name, era
-
-
 # --- runs by address ----------------------------------------------------------------------------
 
 
@@ -152,8 +148,11 @@ def anchor(title: str) -> str:
 
 
 def addresses(report: Report) -> dict[str, str]:
-    """Return the address of the runs of each client and era, by its head."""
-    return {each: f"clients/{name}/{era}" for each, name, era in _heads(report)}
+    """Return the address of the runs of each client and era, by its head and the era."""
+    return {
+        f"{head(report.clients[name])}, {era}": f"clients/{name}/{era}"
+        for name, era in spoken(report)
+    }
 
 
 def runs(report: Report) -> Runs:
@@ -226,32 +225,33 @@ OUTCOMES = (
 
 
 def by_server(report: Report, era: Era) -> Cells:
-    """Return a table of each client's lost responses with each server: charged, and told what."""
-    rows = [["client", "server", *OUTCOMES]]
-    for name, spoke in spoken(report):
-        if spoke == era:
-            title = head(report.clients[name])
-            rows += [
-                [title, report.servers[server], *outcomes(report.of(name, era, server))]
-                for server in report.servers
-            ]
-    return rows + [["all that are shipped", *cells] for cells in outcomes_by_server(report, era)]
+    """Return a table of each client's lost responses with each server: charged, and told what.
 
-
-def outcomes_by_server(report: Report, era: Era) -> Cells:
-    """Return the outcomes of all shipped clients of an era, a row for each server."""
+    Servers with equal outcomes share a row.
+    """
+    rows = [
+        (head(report.clients[name]), server, report.of(name, era, server))
+        for name, spoke in spoken(report)
+        if spoke == era
+        for server in report.servers
+    ]
+    rows += [("all that are shipped", each, shipped(report, each, era)) for each in report.servers]
+    found: dict[tuple[str, ...], list[str]] = {}
+    for client, server, runs in rows:
+        if runs:
+            name = titled(server)
+            found.setdefault((client, *outcomes(runs)), []).append(name)
     return [
-        [title, *outcomes([seen for seen in shipped(report, server) if seen.era == era])]
-        for server, title in report.servers.items()
+        ["client", "server", *OUTCOMES],
+        *([client, "; ".join(servers), *cells] for (client, *cells), servers in found.items()),
     ]
 
 
 def outcomes(seen: Sequence[Seen]) -> list[str]:
     """Return the counts of `OUTCOMES` for some runs."""
-    once = Charged.of(lost(seen))
-    again = Charged.of(made_again(seen))
-    counts = (once.calls, once.twice, once.told_of_error, once.hung, once.once, once.nothing)
-    return [*map(str, counts), str(again.calls), str(again.twice)]
+    once, again = charges(lost(seen)), charges(made_again(seen))
+    counts = (once.total(), *(once[each] for each in ENDINGS), again.total(), again[ENDINGS[0]])
+    return [*map(str, counts)]
 
 
 # --- conduct ------------------------------------------------------------------------------------
@@ -259,62 +259,6 @@ def outcomes(seen: Sequence[Seen]) -> list[str]:
 
 def _loses(seen: Seen) -> bool:
     return bool(lost([seen]))
-
-
-def _is_modern(seen: Seen, trouble: str) -> bool:
-    return seen.era == "modern" and seen.trouble == trouble
-
-
-CONDUCT: dict[str, Callable[[Seen], bool]] = {
-    "A lost connection raises outside the call, from the client's context manager.": (
-        lambda seen: seen.got == "client error"
-    ),
-    "After a lost connection you must connect again.": (
-        lambda seen: _loses(seen) and is_dead(seen)
-    ),
-    f"After a lost response it tells nothing for {LIMIT_SECONDS:.0f} s or more.": (
-        lambda seen: _loses(seen) and seen.got == "nothing"
-    ),
-    "It reports a lost response after 60 s.": (
-        lambda seen: _loses(seen) and seen.seconds == 60 and seen.got != "result"
-    ),
-    "In the legacy era it gives up while its user thinks for 75 s.": (
-        lambda seen: seen.trouble == "user-thinks" and seen.era == "legacy" and _fails(seen)
-    ),
-    "In the modern era it gives up while its user thinks for 75 s.": (
-        lambda seen: _is_modern(seen, "user-thinks") and _fails(seen)
-    ),
-    "It ends the call when the server rejects an answer.": (
-        # A modern client sends an answer as a request.
-        lambda seen: _is_modern(seen, "bad-answer") and _fails(seen) and (seen.requests or 0) > 1
-    ),
-    "It refuses a wrong answer by itself.": (
-        lambda seen: _is_modern(seen, "bad-answer") and _fails(seen) and seen.requests == 1
-    ),
-    "It does not send on a state that came without a question.": (
-        lambda seen: seen.trouble == "state-only-twice" and _fails(seen)
-    ),
-    "It gives a state without a question to the application as a result.": (
-        lambda seen: seen.trouble == "state-only-twice" and _is_empty(seen)
-    ),
-    "It asks the user although another question of the round is of an unknown kind.": (
-        lambda seen: seen.trouble == "mixed-kinds" and seen.asked > 0
-    ),
-    "It treats an unknown `resultType` as a result.": (
-        lambda seen: seen.trouble == "unknown-result-type" and seen.got == "result"
-    ),
-    "It drops a numeric state and continues.": (
-        # A call that was started again has no state to drop.
-        lambda seen: (
-            seen.trouble == "state-is-a-number"
-            and not (_fails(seen) or seen.kept_state or seen.anew)
-        )
-    ),
-    "It treats `input_required` on a legacy connection as an empty result.": (
-        lambda seen: seen.trouble == "asked-on-legacy" and _is_empty(seen)
-    ),
-}
-"""Sentences on a client, and the runs in which they are true."""
 
 
 def _fails(seen: Seen) -> bool:
@@ -325,7 +269,74 @@ def _is_empty(seen: Seen) -> bool:
     return seen.got == "result" and not seen.says
 
 
+CONDUCT: dict[str, tuple[str, Callable[[Seen], bool]]] = {
+    "A lost connection raises outside the call, from the client's context manager.": (
+        "",
+        lambda seen: seen.got == "client error",
+    ),
+    "After a lost connection you must connect again.": (
+        "",
+        lambda seen: _loses(seen) and is_dead(seen),
+    ),
+    f"After a lost response it tells nothing for {LIMIT_SECONDS:.0f} s or more.": (
+        "",
+        lambda seen: _loses(seen) and seen.got == "nothing",
+    ),
+    "It reports a lost response after 60 s.": (
+        "",
+        lambda seen: _loses(seen) and seen.seconds == 60 and seen.got != "result",
+    ),
+    "In the legacy era it gives up while its user thinks for 75 s.": (
+        "user-thinks",
+        lambda seen: seen.era == "legacy" and _fails(seen),
+    ),
+    "In the modern era it gives up while its user thinks for 75 s.": (
+        "user-thinks",
+        lambda seen: seen.era == "modern" and _fails(seen),
+    ),
+    "It ends the call when the server rejects an answer.": (
+        # A modern client sends an answer as a request.
+        "bad-answer",
+        lambda seen: seen.era == "modern" and _fails(seen) and (seen.requests or 0) > 1,
+    ),
+    "It refuses a wrong answer by itself.": (
+        "bad-answer",
+        lambda seen: seen.era == "modern" and _fails(seen) and seen.requests == 1,
+    ),
+    "It does not send on a state that came without a question.": (
+        "state-only-twice",
+        _fails,
+    ),
+    "It gives a state without a question to the application as a result.": (
+        "state-only-twice",
+        _is_empty,
+    ),
+    "It asks the user although another question of the round is of an unknown kind.": (
+        "mixed-kinds",
+        lambda seen: seen.asked > 0,
+    ),
+    "It treats an unknown `resultType` as a result.": (
+        "unknown-result-type",
+        lambda seen: seen.got == "result",
+    ),
+    "It drops a numeric state and continues.": (
+        # A call that was started again has no state to drop.
+        "state-is-a-number",
+        lambda seen: not (_fails(seen) or seen.kept_state or seen.anew),
+    ),
+    "It treats `input_required` on a legacy connection as an empty result.": (
+        "asked-on-legacy",
+        _is_empty,
+    ),
+}
+"""Sentences on a client, and the runs in which they are true: those of a trouble, or any."""
+
+
 def conduct(report: Report, client: str) -> list[str]:
     """Return the sentences that are true of a client, from its runs with the first server."""
     seen = [each for era in ERAS for each in report.of(client, era)]
-    return [sentence for sentence, holds in CONDUCT.items() if any(map(holds, seen))]
+    return [
+        sentence
+        for sentence, (trouble, holds) in CONDUCT.items()
+        if any(holds(each) for each in seen if trouble in ("", each.trouble))
+    ]

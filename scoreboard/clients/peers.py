@@ -1,143 +1,96 @@
 """The clients: a folder for each, with a small program that follows its library's documentation.
 
-A client's packages are installed below `build/`. Knows folders, npm and pip; nothing of any
-client's library.
+A client is built as a server is. Knows folders, npm, go and pip; nothing of any client's library.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-import json
-import shutil
-import subprocess
+import re
 import sys
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from mrtr_options.review.bench.setup import Era
-from scoreboard import ROOT
-from scoreboard.servers.peers import Unavailable, run_step
+from mrtr_options.review.bench.messages import Era
+from scoreboard.servers.peers import Program, cache
 
 FOLDER = Path(__file__).parent
-INSTALLED = ROOT / "build" / "clients"
 RETRYING = "-retrying"
-MANIFESTS = {"package.json": ("node", "npm"), "go.mod": ("go",), "requirements.txt": ()}
-"""The files that list a client's packages, and the commands that each file needs."""
+
+NPM = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"]
+VENV = ["python3", "-m", "venv", "venv"]
+PIP = ["venv/bin/pip", "install", "--quiet", "--requirement", "requirements.txt"]
+MANIFESTS: Mapping[str, Mapping[str, Any]] = {
+    "package.json": {"needs": ["node", "npm"], "build": [NPM], "start": ["node", "client.mjs"]},
+    "go.mod": {
+        "needs": ["go"],
+        "build": [["go", "mod", "tidy"], ["go", "build", "-o", "client", "."]],
+        "start": ["client"],
+    },
+    "requirements.txt": {
+        "needs": ["python3"],
+        "build": [VENV, PIP],
+        "start": ["python", "client.py"],
+    },
+    "about.toml": {"needs": [], "start": [sys.executable, "client.py"]},
+}
+"""The files that list a client's packages; this project's environment is enough for the last."""
 
 
-@dataclass(frozen=True)
-class Peer:
+class Peer(Program):
     """A client.
 
     Attributes:
         name: The name of its folder; "-retrying" is added if its own retries are switched on.
-        title: Its usual name.
         library: The package whose version is shown.
         eras: The eras that it can speak.
+        manifest: The file that lists its packages.
+        start: The command of its program, and its arguments.
         stdio: Whether it can start a server process of its own.
         asks: Whether it can ask its user a question. Without questions, a client calls for an
             unambiguous place, so that the only message of the call is the result.
         signs_in: Whether its program can get a token, by client credentials.
-        note: A remark for the reader.
+        takes_tasks: Whether it takes a task in place of a result.
         is_ours: Whether it is this project's own client; the others are shipped.
     """
 
-    name: str
-    title: str
     library: str
     eras: tuple[Era, ...]
+    manifest: str
+    start: list[str]
     stdio: bool = False
     asks: bool = True
     signs_in: bool = False
-    note: str = ""
+    takes_tasks: bool = False
     is_ours: bool = False
 
-    @property
-    def folder(self) -> Path:
-        return FOLDER / self.name.removesuffix(RETRYING)
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
-    def _into(self) -> Path:
-        return INSTALLED / self.folder.name
+    def shared(self) -> list[Path]:
+        return [FOLDER / "jobs.mjs"]  # Node looks for modules beside the program
 
     @property
-    def _manifest(self) -> Path | None:
-        """The file that lists its packages; None if this project's environment is enough."""
-        return next(filter(Path.is_file, (self.folder / name for name in MANIFESTS)), None)
-
-    @property
-    def _kind(self) -> str:
-        return "" if self._manifest is None else self._manifest.name
-
-    def install(self) -> None:
-        """Install its packages, unless they are installed.
-
-        Raises:
-            Unavailable: Its language is not installed, or its packages cannot be installed.
-        """
-        if self._manifest is None:
-            return
-        tools = MANIFESTS[self._kind]
-        if any(shutil.which(tool) is None for tool in tools):
-            raise Unavailable(f"it needs {' and '.join(tools)}, which are not installed")
-        kept = self._into / f"installed-{self._kind}"
-        if kept.is_file() and kept.read_bytes() == self._manifest.read_bytes():
-            return
-        self._into.mkdir(parents=True, exist_ok=True)
-        for command in self._installing(self._manifest):
-            run_step(command, self._into)
-        shutil.copy(self._manifest, kept)  # last: the copy says that everything is installed
-
-    def _installing(self, manifest: Path) -> Iterator[list[str]]:
-        if self._kind == "package.json":
-            packages = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"]
-            wanted = [f"{name}@{version}" for name, version in packages.items()]
-            options = ["--no-audit", "--no-fund", "--no-package-lock", "--no-save"]
-            yield ["npm", "install", *options, "--prefix", str(self._into), *wanted]
-        elif self._kind == "go.mod":
-            shutil.copy(manifest, self._into / manifest.name)
-            shutil.copy(self.folder / "client.go", self._into / "client.go")
-            yield ["go", "mod", "tidy"]
-        else:
-            yield [sys.executable, "-m", "venv", "--clear", str(self._into / "venv")]
-            pip = [str(self._into / "venv" / "bin" / "pip"), "install", "--quiet"]
-            yield [*pip, "--requirement", str(manifest)]
+    def built(self) -> Path:
+        return cache() / "clients" / self.folder.name
 
     def version(self) -> str:
-        """Return the installed version of its library."""
-        if self._kind == "package.json":
-            about = self._into / "node_modules" / self.library / "package.json"
-            return json.loads(about.read_text(encoding="utf-8"))["version"]
-        if self._kind == "go.mod":
-            command = ["go", "list", "-m", "-f", "{{.Version}}", self.library]
-            said = subprocess.run(command, cwd=self._into, check=True, capture_output=True)
-            return said.stdout.decode().strip().removeprefix("v")
-        if self._manifest is None:
+        """Return the version of its library, which its manifest or this environment pins."""
+        if self.manifest == "about.toml":
             return importlib.metadata.version(self.library)
-        places = [str(path) for path in (self._into / "venv" / "lib").glob("python*/site-packages")]
-        (found,) = importlib.metadata.distributions(name=self.library, path=places)
-        return found.version
+        text = (self.folder / self.manifest).read_text(encoding="utf-8")
+        found = re.search(rf"{re.escape(self.library)}\b[^\d\n]*(\d[\w.]*)", text)
+        assert found is not None, self.name
+        return found[1]
 
-    def command(self) -> list[str]:
-        """Return the command of its program, built from the present sources."""
-        setting = ["retrying"] if self.name.endswith(RETRYING) else []
-        return [*self._program(), *setting]
-
-    def _program(self) -> list[str]:
-        if self._kind == "package.json":
-            # Node looks for packages beside the program.
-            for file in (self.folder / "client.mjs", FOLDER / "jobs.mjs"):
-                shutil.copy(file, self._into / file.name)
-            own = self._into / "node_modules" / "node" / "bin" / "node"
-            return [str(own if own.is_file() else "node"), str(self._into / "client.mjs")]
-        if self._kind == "go.mod":
-            shutil.copy(self.folder / "client.go", self._into / "client.go")
-            run_step(["go", "build", "-o", "client", "."], self._into)
-            return [str(self._into / "client")]
-        python = self._into / "venv" / "bin" / "python" if self._manifest else sys.executable
-        return [str(python), str(self.folder / "client.py")]
+    def starting(self) -> list[str]:
+        """Return the command of its program, as it is built."""
+        program, *more = self.start
+        files = [str(file) if (file := self.built / each).is_file() else each for each in more]
+        return self.command([program, *files])
 
 
 def peers() -> dict[str, Peer]:
@@ -145,10 +98,15 @@ def peers() -> dict[str, Peer]:
     found: dict[str, Peer] = {}
     for path in sorted(FOLDER.glob("*/about.toml")):
         about = tomllib.loads(path.read_text(encoding="utf-8"))
-        about["eras"] = tuple(about["eras"])
         retrying = about.pop("retrying", None)
-        peer = Peer(path.parent.name, **about)
+        folder = path.parent
+        manifest = next(name for name in MANIFESTS if (folder / name).is_file())
+        peer = Peer(
+            name=folder.name, folder=folder, manifest=manifest, **MANIFESTS[manifest], **about
+        )
         found[peer.name] = peer
         if retrying is not None:
-            found[peer.name + RETRYING] = replace(peer, name=peer.name + RETRYING, **retrying)
+            name = peer.name + RETRYING
+            switched = {"name": name, "start": [*peer.start, "retrying"]}
+            found[name] = peer.model_copy(update=switched | retrying)
     return dict(sorted(found.items(), key=lambda each: each[1].is_ours))

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
@@ -30,7 +30,7 @@ from scoreboard.clients.peers import Peer
 from scoreboard.clients.programs import Player, Program, Said
 from scoreboard.clients.proxy import Proxy, Sent
 from scoreboard.clients.refusals import ISSUER
-from scoreboard.clients.server import ASKS, REGIONS, Serving, Way, city, serving
+from scoreboard.clients.server import ASKS, REGIONS, TASKS, Serving, Way, city, serving
 from scoreboard.clients.troubles import FINAL, FIRST, Trouble
 
 LIMIT_SECONDS = 100.0
@@ -138,7 +138,11 @@ class Cell:
 
 
 def cells(clients: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[Way]) -> list[Cell]:
-    """Return the calls to play, by client. Made-up responses are played with one server only."""
+    """Return the calls to play, by client.
+
+    Made-up responses are played with one server only, and tasks over HTTP with clients of the
+    modern era that take them.
+    """
     return [
         Cell(peer, era, trouble, way)
         for peer in clients
@@ -150,6 +154,7 @@ def cells(clients: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[W
         if peer.asks or not trouble.asks
         if peer.signs_in or not trouble.needs_token
         if trouble.meets_server or way is ways[0]
+        if way.name != TASKS or (peer.takes_tasks and era == "modern" and not trouble.stdio)
     ]
 
 
@@ -198,13 +203,11 @@ class _Playing:
     tell: Callable[[Seen], None]
     finish: Callable[[Peer, list[Seen]], None]
     seen: dict[int, Seen] = field(default_factory=dict[int, Seen])
-    _turns: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_A_TIME))
-    _starting: anyio.CapacityLimiter = field(
-        default_factory=lambda: anyio.CapacityLimiter(STARTING)
-    )
-    _alone_at_a_time: anyio.CapacityLimiter = field(
-        default_factory=lambda: anyio.CapacityLimiter(ALONE)
-    )
+
+    def __post_init__(self) -> None:
+        self._turns = anyio.CapacityLimiter(AT_A_TIME)
+        self._starting = anyio.CapacityLimiter(STARTING)
+        self._alone_at_a_time = anyio.CapacityLimiter(ALONE)
 
     async def client(self, peer: Peer) -> None:
         """Play all cells of one client in one program.

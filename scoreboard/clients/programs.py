@@ -93,7 +93,7 @@ class Program:
         environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
         async with AsyncExitStack() as held, anyio.create_task_group() as group:
             async with starting:
-                process = await start(peer.command(), Path(), environment, None, talks=True)
+                process = await start(peer.starting(), Path(), environment, None, talks=True)
                 held.push_async_callback(end, process)
                 program = Program(process)
                 group.start_soon(program._read)

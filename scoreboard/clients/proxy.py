@@ -5,7 +5,8 @@ requests. Knows JSON-RPC; nothing of options or SDKs.
 
 The *messages of a call* are its questions and its result. A modern client gets one message with
 each response; a legacy client gets all messages on one stream. A fault happens at the first, at a
-later (interim) or at the last message.
+later (interim) or at the last message. A call that became a task has its messages in the responses
+to polls; a question counts when it is first shown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Literal
 
 from scoreboard.clients.hostile import Answer
 from scoreboard.clients.refusals import REFUSALS, Refusal, sign_in
-from scoreboard.wire import JSON, STREAM, Board, Fault, MadeUp, Request, event, message_in, wire
+from scoreboard.wire import JSON, STREAM, Board, MadeUp, Request, WireFault, event, message_in, wire
 
 How = Literal[
     "cut",
@@ -38,39 +39,45 @@ How = Literal[
 CONNECTING = ("initialize", "server/discover")
 """The methods with which a connection begins."""
 
+CALL, POLL, ANSWER = "tools/call", "tasks/get", "tasks/update"
+"""The methods of a call; one that became a task is polled and answered."""
+
+TASK_SHOWS = {"input_required": "question", "completed": "result", "failed": "error"}
+"""What a client finds in a task, by the task's status."""
+
 SLOW_SECONDS = 75.0
 """The delay of a slow response."""
 
-FAULTS: Mapping[str, tuple[Fault, str]] = {
-    "cut": (Fault("after", "cut"), "the connection is closed before the response"),
-    "reset": (Fault("after", "reset"), "the connection is reset before the response"),
+FAULTS: Mapping[str, tuple[WireFault, str]] = {
+    "cut": (WireFault("after", "cut"), "the connection is closed before the response"),
+    "reset": (WireFault("after", "reset"), "the connection is reset before the response"),
     "half-json": (
-        Fault("during", "cut"),
+        WireFault("during", "cut"),
         "the connection is closed in the middle of the response",
     ),
-    "empty": (Fault("after", 200), "the response has an empty body"),
+    "empty": (WireFault("after", 200), "the response has an empty body"),
     "stream-cut": (
-        Fault("during", "cut", as_stream=True, begins=b": open\n\n"),
+        WireFault("during", "cut", as_stream=True, begins=b": open\n\n"),
         "the event stream is cut off before the response",
     ),
     "stream-end": (
-        Fault("during", "end", as_stream=True, begins=b": open\n\n"),
+        WireFault("during", "end", as_stream=True, begins=b": open\n\n"),
         "the event stream ends before the response",
     ),
     "stream-id-cut": (
-        Fault("during", "cut", as_stream=True, begins=b"id: 1\ndata: \n\n"),
+        WireFault("during", "cut", as_stream=True, begins=b"id: 1\ndata: \n\n"),
         "the event stream, which has event ids, is cut off before the response",
     ),
     "half-event": (
-        Fault("during", "cut", as_stream=True),
+        WireFault("during", "cut", as_stream=True),
         "the event stream is cut off in the middle of the response",
     ),
     "slow": (
-        Fault("after", "silence", seconds=SLOW_SECONDS),
+        WireFault("after", "silence", seconds=SLOW_SECONDS),
         f"the response is {SLOW_SECONDS:.0f} s late",
     ),
-    "502": (Fault("after", 502), "a gateway answers 502; the server did the work"),
-    "503": (Fault("before", 503), "a gateway answers 503; the server was not reached"),
+    "502": (WireFault("after", 502), "a gateway answers 502; the server did the work"),
+    "503": (WireFault("before", 503), "a gateway answers 503; the server was not reached"),
 }
 """Each fault, and what a history says of it."""
 
@@ -137,6 +144,7 @@ class Proxy(Board):
     resumed: int = 0
     happened: bool = False
     history: list[str] = field(default_factory=list[str])
+    _asked: set[str] = field(default_factory=set[str])
     _messages: int = 0
     _connections: int = 0
 
@@ -146,20 +154,28 @@ class Proxy(Board):
         async with wire(self.upstream, self) as port:
             yield f"http://127.0.0.1:{port}"
 
-    def takes(self, request: Request) -> Fault | MadeUp | None:
+    def takes(self, request: Request) -> WireFault | MadeUp | None:
         if request.method == "GET" and "last-event-id" in request.headers:
             self.resumed += 1
             self.history.append("the client asks for the rest of the event stream")
         signing_in = sign_in(request) if self.signs_in else None
         message = request.message
-        if message.get("method") in CONNECTING:
+        method = message.get("method")
+        if method in CONNECTING:
             self._connections += 1
-        if signing_in is not None or not _is_call(message):
+        if signing_in is not None or method not in (CALL, POLL, ANSWER):
             return signing_in
+        if method == ANSWER:
+            self.history.append(
+                f"the client answers {', '.join(message['params']['inputResponses'])}"
+            )
+        if method != CALL:
+            return self._next_fault("before") if method == POLL else None
         params = {name: value for name, value in message["params"].items() if name != "_meta"}
         version = request.headers.get("mcp-protocol-version", "")
         sent = Sent(message["id"], params, version, self._connections)
         self.sent.append(sent)
+        self._asked = set()
         self.history.append(f"request {len(self.sent)}: {_round(sent)}")
         if self.answer is not None:
             return self._make_up(self.answer, message["id"])
@@ -170,17 +186,23 @@ class Proxy(Board):
         message = json.dumps({"jsonrpc": "2.0", "id": request, "result": result}).encode()
         return MadeUp(STREAM, event(message)) if self.as_stream else MadeUp(JSON, message)
 
-    def sends(self, request: Request, message: bytes) -> Fault | MadeUp | None:
+    def sends(self, request: Request, message: bytes) -> WireFault | MadeUp | None:
         """Count the next message of the call; if the fault is due, it happens here."""
-        if not _is_call(request.message) or not _is_of_the_call(message_in(message)):
+        method = request.message.get("method", "")
+        kind, keys = _kind(method, message_in(message))
+        if not kind or (method == POLL and kind == "question" and keys <= self._asked):
+            return None
+        if kind == "task":  # its questions and its result come with the polls
+            self.history.append(f"response: {kind}")
             return None
         fault = self._refusal(request) or self._next_fault("during", "after")
         if fault is None:
-            self.history.append(f"response: {_kind(message)}")
+            self.history.append(f"response: {kind}")
             self._messages += 1
+            self._asked |= keys
         return fault
 
-    def _next_fault(self, *where: str) -> Fault | None:
+    def _next_fault(self, *where: str) -> WireFault | None:
         """Return the fault if it is due at the next message, and happens there."""
         found = FAULTS.get(self._due)
         if found is None or found[0].where not in where:
@@ -208,16 +230,6 @@ class Proxy(Board):
         self.history.append(said)
 
 
-def _is_call(message: dict[str, Any]) -> bool:
-    return message.get("method") == "tools/call"
-
-
-def _is_of_the_call(message: dict[str, Any]) -> bool:
-    """Return whether a message asks the user something, or is the response to the call."""
-    is_response = bool(message) and "method" not in message
-    return is_response or message.get("method") == "elicitation/create"
-
-
 def _round(sent: Sent) -> str:
     """Return which round of a call a request is, in words."""
     if sent.begins:
@@ -226,14 +238,22 @@ def _round(sent: Sent) -> str:
     return f"goes on, answers {', '.join(answers)}" if answers else "goes on, with a state alone"
 
 
-def _kind(message: bytes) -> str:
-    """Return what a message of a call is, in a word."""
-    found = message_in(message)
-    if found.get("method") == "elicitation/create":
-        return "question"
+def _kind(method: str, found: dict[str, Any]) -> tuple[str, set[str]]:
+    """Return what a message of a call is, in a word, and the keys of its questions.
+
+    The word is empty for a message that is not of the call.
+    """
+    if method not in (CALL, POLL) or not found:
+        return "", set()
+    if "method" in found:
+        return ("question" if found["method"] == "elicitation/create" else ""), set()
     if "error" in found:
-        return f"error {found['error'].get('code')}"
+        return f"error {found['error'].get('code')}", set()
     result = found.get("result", {})
+    keys = {*result.get("inputRequests", {})}
+    if method == POLL:
+        return TASK_SHOWS.get(result["status"], ""), keys
     if result.get("isError"):
-        return "result that is an error"
-    return "question" if result.get("resultType") == "input_required" else "result"
+        return "result that is an error", keys
+    kinds = {"input_required": "question", "task": "task"}
+    return kinds.get(result.get("resultType"), "result"), keys

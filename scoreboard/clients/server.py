@@ -1,8 +1,9 @@
 """The servers that clients call: a few ways to write the weather tool, each in its own process.
 
 `SERVERS` has the servers of CLIENTS: option F, F and J in the single-use guard, and the default,
-which is J in the guard with the call named on the server. Each is inside the legacy shim, so that
-old clients are asked, too. Knows subjects and the package's public parts; nothing of clients.
+which is J in the guard with the call named on the server. Clients that take tasks call option K, as
+well. Each is inside the legacy shim, so that old clients are asked, too. Knows subjects and the
+package's public parts; nothing of clients.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from mrtr_options.review.bench.world.starting import START_SECONDS, context, end
 from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import web_server
+from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.notation import LEGACY_SHIM
@@ -36,8 +38,6 @@ from mrtr_options.tool.settings import Context, Settings
 
 ASKS = "Springfield"
 REGIONS = ("Illinois", "Missouri")
-WAIT_SECONDS = 10.0
-"""The time that a guarded round waits for another delivery of itself; the guard's own default."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,8 @@ def user_of(ctx: Context) -> str | None:
 
 
 DEFAULT = "default"
-
-
-def _ways() -> dict[str, Way]:
-    titles = {
-        "F": "F",
-        "F+guard": "F in the guard",
-        "J+guard": "J in the guard",
-        DEFAULT: "the default: J in the guard, call named",
-    }
-    return {name: Way(name, title, subject(name)) for name, title in titles.items()}
+TASKS = "K"
+"""The server whose calls become tasks, for clients that take them."""
 
 
 def subject(name: str) -> Subject:
@@ -86,7 +78,16 @@ def subject(name: str) -> Subject:
     return found
 
 
-SERVERS = _ways()
+SERVERS = {
+    name: Way(name, title, subject(name))
+    for name, title in (
+        ("F", "F"),
+        ("F+guard", "F in the guard"),
+        ("J+guard", "J in the guard"),
+        (DEFAULT, "the default: J in the guard, call named"),
+        (TASKS, "K, as tasks"),
+    )
+}
 """The servers of CLIENTS, by name. Every trouble is played with the first one."""
 
 
@@ -118,7 +119,7 @@ def build(
     settings = Settings(
         weather.SqliteLedger(folder / LEDGER),
         keys=keys,
-        wrappers=make_wrappers(way.subject.wrappers, open_store(folder / ROUNDS), WAIT_SECONDS),
+        wrappers=make_wrappers(way.subject.wrappers, open_store(folder / ROUNDS), single_use),
         principal=user_of,
         database=f"sqlite:///{folder / CALLS}",
     )

@@ -1,16 +1,18 @@
 """A server over stdio that loses one of its responses to `tools/call`.
 
 `python -m scoreboard.clients.swallow SERVER FOLDER N` serves one of `server.SERVERS` or a subject,
-with its effects and its records in that folder, and passes on all but the N-th of those responses.
+with its effects and its records in that folder, and passes on all but the N-th of those responses,
+or all if N is 0.
 Knows servers, and JSON-RPC lines.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from mrtr_options.sdk.serving import serve_stdio
@@ -19,44 +21,39 @@ from scoreboard.clients.server import build, way
 
 def main(name: str, folder: Path, lost: int) -> None:
     """Serve one client, until it closes its end."""
-    server = build(way(name), folder)
-    _lose(lost)
-    serve_stdio(server)
+    if lost:
+        lose([sys.executable, "-m", "scoreboard.clients.swallow", name, str(folder), "0"], lost)
+    else:
+        serve_stdio(build(way(name), folder))
 
 
-def _lose(lost: int) -> None:
-    """Pass on all lines in both directions, except one response, until this process ends."""
-    from_client = os.dup(0)
-    to_client = os.dup(1)
-    server_reads, to_server = os.pipe()
-    from_server, server_writes = os.pipe()
-    os.dup2(server_reads, 0)
-    os.dup2(server_writes, 1)
-    os.close(server_reads)
-    os.close(server_writes)
+def lose(command: Sequence[str], lost: int) -> None:
+    """Run a server, and pass on all lines in both directions, except one response."""
     calls: set[str] = set()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        to_server = server.stdin
 
-    def requests() -> None:
-        with open(from_client, "rb") as lines, open(to_server, "wb", buffering=0) as server:
-            for line in lines:
+        def requests() -> None:
+            for line in sys.stdin.buffer:
                 message = json.loads(line)
                 if message.get("method") == "tools/call":
                     calls.add(repr(message["id"]))
-                server.write(line)
+                to_server.write(line)
+                to_server.flush()
+            to_server.close()
 
-    def responses() -> None:
+        threading.Thread(target=requests, daemon=True).start()
         seen = 0
-        with open(from_server, "rb") as lines, open(to_client, "wb", buffering=0) as client:
-            for line in lines:
-                message = json.loads(line)
-                if "method" not in message and repr(message.get("id")) in calls:
-                    seen += 1
-                    if seen == lost:
-                        continue
-                client.write(line)
-
-    for passing in (requests, responses):
-        threading.Thread(target=passing, daemon=True).start()
+        for line in server.stdout:
+            message = json.loads(line)
+            if "method" not in message and repr(message.get("id")) in calls:
+                seen += 1
+                if seen == lost:
+                    continue
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ Knows the proxy's faults and the made-up responses; nothing of any client or ser
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era
 from scoreboard.clients.proxy import Break, How
 from scoreboard.clients.refusals import NEED_TOKENS, REFUSALS, Refusal
 
@@ -18,6 +19,15 @@ MODERN = "2026-07-28"
 THINK_SECONDS = 75.0
 """The time that a slow user thinks about the first question."""
 
+FIRST = 1
+"""The first message of the call: a question."""
+
+INTERIM = 2
+"""The second message: a question that depends on the first answer."""
+
+FINAL = 3
+"""The third message: the result."""
+
 
 @dataclass(frozen=True)
 class Trouble:
@@ -26,7 +36,9 @@ class Trouble:
     Attributes:
         name: Its name in the table and for `--only`.
         says: The trouble in a sentence.
-        modern, legacy: The response that breaks for a client of that era, if any.
+        how: The kind of the fault that breaks a response, if any.
+        at: The number of the broken message.
+        legacy_at: The number of the broken message for a legacy client, if it is another one.
         eras: The eras in which it is played.
         hostile: The name of the made-up responses (see `hostile`); None if a server answers.
         as_stream: Whether the made-up responses are event streams.
@@ -40,8 +52,9 @@ class Trouble:
 
     name: str
     says: str
-    modern: Break | None = None
-    legacy: Break | None = None
+    how: How | Refusal | None = None
+    at: int = FINAL
+    legacy_at: int | None = None
     eras: tuple[Era, ...] = ("modern",)
     hostile: str | None = None
     as_stream: bool = False
@@ -54,18 +67,14 @@ class Trouble:
 
     def fault(self, era: Era) -> Break | None:
         """Return the response that breaks for a client of this era, if any."""
-        return self.modern if era == "modern" else self.legacy
+        if self.how is None:
+            return None
+        return Break(self.how, self.at if era == "modern" else self.legacy_at or self.at)
 
     @property
     def meets_server(self) -> bool:
         """Return whether a server answers the call; otherwise the responses are made up."""
         return self.hostile is None
-
-    @property
-    def how(self) -> str:
-        """The kind of the fault; empty without one."""
-        fault = self.modern or self.legacy
-        return "" if fault is None else fault.how
 
     @property
     def refuses(self) -> bool:
@@ -85,34 +94,13 @@ class Trouble:
         """
         if self.again:
             return False
-        return self.stdio or (bool(self.how) and self.how != "slow" and not self.refuses)
+        return self.stdio or not (self.how in (None, "slow") or self.refuses)
 
-
-FIRST = 1
-"""The first message of the call: a question."""
-
-INTERIM = 2
-"""The second message: a question that depends on the first answer."""
-
-FINAL = 3
-"""The third message: the result."""
 
 _BOTH: tuple[Era, ...] = ("modern", "legacy")
 
 
-def _broken(name: str, says: str, how: How | Refusal, at: int = FINAL, **more: Any) -> Trouble:
-    return Trouble(name, says, Break(how, at), **more)
-
-
-def _in_both(
-    name: str,
-    says: str,
-    how: How | Refusal,
-    at: int = FINAL,
-    legacy: int | None = None,
-    **more: Any,
-) -> Trouble:
-    return Trouble(name, says, Break(how, at), Break(how, legacy or at), eras=_BOTH, **more)
+_in_both = partial(Trouble, eras=_BOTH)
 
 
 def _made_up(name: str, says: str, hostile: str | None = None, **more: Any) -> Trouble:
@@ -129,7 +117,7 @@ _LOST = "The connection is closed"
 TROUBLES = {
     trouble.name: trouble
     for trouble in (
-        Trouble("none", "Nothing goes wrong.", eras=_BOTH),
+        _in_both("none", "Nothing goes wrong."),
         _in_both("cut-first", f"{_LOST} before the first question.", "cut", FIRST, asks=True),
         _in_both("cut-interim", f"{_LOST} before the second question.", "cut", INTERIM, asks=True),
         _in_both("cut-final", f"{_LOST} before the result.", "cut"),
@@ -138,21 +126,19 @@ TROUBLES = {
         _in_both("cut-interim-again", f"{_LOST} before the second question; called again.",
                  "cut", INTERIM, again=True, asks=True),
         _in_both("cut-final-again", f"{_LOST} before the result; called again.", "cut", again=True),
-        _broken("reset-first", "The connection is reset before the first question.", "reset",
+        Trouble("reset-first", "The connection is reset before the first question.", "reset",
                 FIRST),
-        _broken("reset-interim", "The connection is reset before the second question.", "reset",
+        Trouble("reset-interim", "The connection is reset before the second question.", "reset",
                 INTERIM),
-        _broken("reset-final", "The connection is reset before the result.", "reset"),
+        Trouble("reset-final", "The connection is reset before the result.", "reset"),
         _in_both("503", "A gateway answers 503 with Retry-After; the server was not reached.",
                  "503", FINAL, FIRST),
         _in_both("502", "A gateway answers 502 with Retry-After; the server did the work.",
                  "502", FINAL, FIRST),
         _in_both("502-again", "A gateway answers 502; the server did the work; called again.",
                  "502", FINAL, FIRST, again=True),
-        _in_both("307", _refused("307"), "307", FINAL, FIRST),
-        _in_both("401", _refused("401"), "401", FINAL, FIRST),
-        _in_both("403", _refused("403"), "403", FINAL, FIRST),
-        _broken("-32020", _refused("-32020"), "-32020"),
+        *(_in_both(how, _refused(how), how, FINAL, FIRST) for how in ("307", "401", "403")),
+        Trouble("-32020", _refused("-32020"), "-32020"),
         _in_both("421", _refused("421"), "421", FINAL, FIRST),
         _in_both("stream-cut", "The event stream is cut off before the result.",
                  "stream-cut", waits=True),
@@ -163,15 +149,15 @@ TROUBLES = {
                  "stream-id-cut", waits=True),
         _in_both("half-event", "The event stream is cut in the middle of the result.",
                  "half-event", waits=True),
-        _broken("half-json", "The connection is closed in the middle of the JSON result.",
+        Trouble("half-json", "The connection is closed in the middle of the JSON result.",
                 "half-json"),
-        _broken("empty", "The result's body is empty.", "empty", waits=True),
+        Trouble("empty", "The result's body is empty.", "empty", waits=True),
         _in_both("slow", "The result is 75 s late.", "slow", waits=True),
         Trouble("stdio", "Over stdio, the result is lost.", stdio=True, waits=True),
-        Trouble("user-thinks", "The user thinks for 75 s about the first question.",
-                eras=_BOTH, thinks=THINK_SECONDS, asks=True, waits=True),
-        Trouble("bad-answer", "The user's first answer is not one of the choices.",
-                place="Ohio", eras=_BOTH, asks=True),
+        _in_both("user-thinks", "The user thinks for 75 s about the first question.",
+                thinks=THINK_SECONDS, asks=True, waits=True),
+        _in_both("bad-answer", "The user's first answer is not one of the choices.",
+                place="Ohio", asks=True),
         _made_up("state-only-twice",
                  "Two responses have a state and ask nothing; then comes the result."),
         _made_up("state-only", "Every response has a state and asks nothing.", waits=True),

@@ -6,18 +6,18 @@ Knows the SDK, the questions that can be asked and how a text is sent; no stand-
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
-from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
+from mcp.server.extension import Extension
 from pydantic import BaseModel, create_model
 
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, roots, sampling
-from mrtr_options.sdk.server import protect, text
+from mrtr_options.sdk.questions import Inquiry, roots, sampling
+from mrtr_options.sdk.server import Tool, build_server, text
+from mrtr_options.sdk.settings import Resource
 from mrtr_options.tool.weather import Question
 
 PREFIX = "test_input_required_result_"
@@ -25,7 +25,6 @@ PROMPT = PREFIX + "prompt"
 
 Context = ServerRequestContext[None, Any]
 ToolParams = types.CallToolRequestParams
-ToolResult = types.CallToolResult | types.InputRequiredResult
 Asked = Question[Any] | Inquiry[Any]
 
 
@@ -102,12 +101,17 @@ def every(make: Callable[[Fixture], Any]) -> dict[str, Any]:
     return {PREFIX + fixture.name: make(fixture) for fixture in FIXTURES}
 
 
+class AnyArguments(BaseModel):
+    """The arguments of each tool, which the suite leaves open."""
+
+
 def server_of(
     style: str,
     handlers: Mapping[str, Any],
     *,
     sealed: bool = False,
-    resource: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+    resources: Sequence[Resource] = (),
+    extensions: Sequence[Extension] = (),
 ) -> Server[None]:
     """Build a new server.
 
@@ -115,42 +119,21 @@ def server_of(
         style: The style's name.
         handlers: The tools by name, and `PROMPT`, if there is one.
         sealed: As for an option's server.
-        resource: The context that is open while the server serves.
+        resources: The same.
+        extensions: The same.
     """
-    tools = {name: handler for name, handler in handlers.items() if name != PROMPT}
-
-    async def list_tools(ctx: Context, params: Any) -> types.ListToolsResult:
-        schema: dict[str, Any] = {"type": "object", "properties": {}}
-        return types.ListToolsResult(
-            tools=[types.Tool(name=each, input_schema=schema) for each in tools]
-        )
+    server = build_server(
+        f"conformance-{style}",
+        *(Tool(name, "", AnyArguments, each) for name, each in handlers.items() if name != PROMPT),
+        sealed=sealed,
+        resources=resources,
+        extensions=extensions,
+    )
 
     async def list_prompts(ctx: Context, params: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[types.Prompt(name=PROMPT)])
 
-    async def call_tool(ctx: Context, params: ToolParams) -> ToolResult:
-        if params.name not in tools:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
-        try:
-            return await tools[params.name](ctx, params)
-        except (Declined, Cancelled) as outcome:
-            return text(f"No answer to {outcome.key!r}.")
-        except CannotAsk as outcome:
-            return text(str(outcome), is_error=True)
-
-    @asynccontextmanager
-    async def lifespan(_: Server[None]) -> AsyncGenerator[None]:
-        async with resource():
-            yield None
-
-    server = Server(
-        f"conformance-{style}",
-        version="1",
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_prompts=list_prompts if PROMPT in handlers else None,
-        on_get_prompt=handlers.get(PROMPT),
-        lifespan=lifespan,
-    )
-    protect(server, sealed=sealed)
+    if PROMPT in handlers:
+        server.add_request_handler("prompts/list", types.PaginatedRequestParams, list_prompts)
+        server.add_request_handler("prompts/get", types.GetPromptRequestParams, handlers[PROMPT])
     return server

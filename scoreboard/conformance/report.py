@@ -5,6 +5,8 @@ Knows the names of servers and scenarios; nothing of how the suite is run.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pydantic import BaseModel
 
 from mrtr_options.review.explore.kept import KeptFile
@@ -43,17 +45,13 @@ def read() -> Results:
 
 def passed(results: dict[str, str]) -> dict[str, str]:
     """Return the passed scenarios by group, as in "13 of 14"; as in the suite, a warning passes."""
-    statuses: dict[str, list[str]] = {group: [] for group in GROUPS}
-    for name, status in results.items():
-        group = next(group for group, prefix in GROUPS.items() if name.startswith(prefix))
-        statuses[group].append(status)
-    return {group: _passed(found) for group, found in statuses.items()}
-
-
-def _passed(statuses: list[str]) -> str:
-    if not statuses:
-        return ""
-    return f"{len(statuses) - statuses.count('failed')} of {len(statuses)}"
+    groups = {
+        name: next(group for group, prefix in GROUPS.items() if name.startswith(prefix))
+        for name in results
+    }
+    played = Counter(groups.values())
+    good = Counter(groups[name] for name, status in results.items() if status != "failed")
+    return {group: f"{good[group]} of {played[group]}" if played[group] else "" for group in GROUPS}
 
 
 def by_server(kept: Results) -> str:

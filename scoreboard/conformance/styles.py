@@ -32,7 +32,6 @@ from mrtr_options.sdk.replay import keyed_replay
 from mrtr_options.sdk.serving import PATH, listen, serve_http
 from mrtr_options.sdk.suspended import ContinuationStore
 from mrtr_options.sdk.tool_builder import ToolBuilder
-from mrtr_options.tool.settings import database_url
 from scoreboard.conformance.fixtures import (
     FIXTURES,
     PREFIX,
@@ -117,7 +116,7 @@ def linear(fixture: Fixture) -> Any:
 def continuation_store() -> Server[None]:
     """Build the server of H."""
     store = ContinuationStore()
-    return server_of("h", every(lambda each: store.linear(linear(each))), resource=lambda: store)
+    return server_of("h", every(lambda each: store.linear(linear(each))), resources=[store])
 
 
 def resolvers() -> MCPServer[Any]:
@@ -138,13 +137,13 @@ def _resolved(fixture: Fixture) -> Any:
     for questions in fixture.rounds:
         before = dict(list(parameters.items())[-1:])
         for question in questions:
-            resolve = _with_parameters(_resolver(question), before | {"ctx": ResolverContext})
+            resolve = with_parameters(_resolver(question), before | {"ctx": ResolverContext})
             parameters[question.key] = Annotated[question.answer, Resolve(resolve)]
 
     async def call(**answers: BaseModel) -> Any:
         return fixture.result([answers[question.key] for question in fixture.questions])
 
-    return _with_parameters(call, parameters)
+    return with_parameters(call, parameters)
 
 
 def _resolver(question: Asked) -> Any:
@@ -162,7 +161,7 @@ def _resolver(question: Asked) -> Any:
     return resolve
 
 
-def _with_parameters(function: Any, parameters: dict[str, Any]) -> Any:
+def with_parameters(function: Any, parameters: dict[str, Any]) -> Any:
     """Give a function the signature that it would have with these parameters."""
     written = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=of) for name, of in parameters.items()
@@ -184,12 +183,11 @@ def durable() -> Server[None]:
     from mrtr_options.sdk.durable import DurableStore
 
     store = DurableStore()
-    database = database_url()
     return server_of(
         "l",
         every(lambda each: store.linear(linear(each))),
         sealed=True,
-        resource=lambda: store.serving(None, database=database),
+        resources=[store.serving],
     )
 
 

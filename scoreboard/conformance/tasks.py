@@ -13,8 +13,7 @@ from mcp import MCPError
 from mcp.server import Server
 from mcp_types import CallToolResult
 
-from mrtr_options.sdk.questions import Declined
-from mrtr_options.sdk.server import add_extension
+from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks import CallParams, TaskContext, TaskStore
 from mrtr_options.tool.server import text
 from mrtr_options.tool.weather import Question
@@ -78,11 +77,6 @@ async def test_tool_with_task(ctx: Context, params: CallParams) -> CallToolResul
     return text(f"Hello, {name.name}!")
 
 
-def outcome_of(error: Exception) -> CallToolResult | None:
-    """Return the result of a call whose question was declined."""
-    return text(f"No answer to {error.key!r}.") if isinstance(error, Declined) else None
-
-
 def server() -> Server[None]:
     store = TaskStore(outcome_of=outcome_of)
     tools: dict[str, Any] = {
@@ -94,6 +88,4 @@ def server() -> Server[None]:
         "multi_input": store.task(multi_input),
         "test_tool_with_task": store.task(test_tool_with_task, required=True, asks_first=True),
     }
-    made = fixtures.server_of("k", tools, resource=lambda: store.serving(None))
-    add_extension(made, store)
-    return made
+    return fixtures.server_of("k", tools, resources=[store.serving], extensions=[store])

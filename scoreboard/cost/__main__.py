@@ -1,4 +1,4 @@
-"""`python -m scoreboard.cost` measures everything in minutes, prints it and keeps it.
+"""`python -m scoreboard.cost` measures everything in minutes, prints it and keeps each part.
 
 The figures are in docs/data/cost.json, from which `python -m documents --kept` writes the
 documents' tables.
@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 import anyio
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -19,7 +20,7 @@ from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.terminal import Parser, console, run
 from scoreboard.cost.bounds import measure_bounds, steps
-from scoreboard.cost.measure import measure
+from scoreboard.cost.measure import NOTHING, PARTS, measure
 from scoreboard.cost.report import (
     BOUNDS_HEAD,
     ENGINES_HEAD,
@@ -42,6 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="What each option costs, as ratios to the same tool by hand.",
         allow_abbrev=False,
     )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="PART",
+        choices=PARTS,
+        help=f"measure only this part again ({', '.join(PARTS)}; may be given again)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--bounds", action="store_true", help="measure only what has a bound (two minutes)"
@@ -62,19 +70,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_bounds(bounds, as_json=args.json)
         is_over = any(each.found.median > each.at_most for each in bounds)
         return 1 if is_over else 0
+    if args.only and not FILE.exists():
+        parser.error(f"--only renews {FILE.name}, which is not there: measure everything first")
+    file = KeptFile(FILE, Report)
+    report = file.read(NOTHING)
     with quiet_servers(), bar:
-        report = measure(bar)
-    text = report.model_dump_json(indent=1)
+        for measured in measure(bar, args.only or PARTS, report):
+            report = measured
+            if keeps(report):
+                file.write(report)
     if args.json:
-        print(text)
+        print(report.model_dump_json(indent=1))
     else:
         print_tables(report)
     for line in report.left_out:
         print(f"not measured: {line}", file=sys.stderr)
-    if FILE.parent.is_dir() and not report.left_out:
-        KeptFile(FILE, Report).write(report)
+    if keeps(report):
         print(f"kept in {FILE.parent.name}/{FILE.name}", file=sys.stderr)
     return 0
+
+
+def keeps(report: Report) -> bool:
+    """Say whether a report is kept: it is whole, and this is a checkout."""
+    return FILE.parent.is_dir() and not report.left_out
 
 
 def print_bounds(bounds: Sequence[Bound], *, as_json: bool) -> None:
@@ -82,12 +100,7 @@ def print_bounds(bounds: Sequence[Bound], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([each.model_dump() for each in bounds], indent=1))
         return
-    made = Table(box=None, padding=(0, 1, 0, 0))
-    for heading in BOUNDS_HEAD:
-        made.add_column(heading)
-    for row in bounds_table(bounds):
-        made.add_row(*row)
-    console().print(made)
+    console().print(_table(BOUNDS_HEAD, bounds_table(bounds), "left"))
 
 
 def print_tables(report: Report) -> None:
@@ -97,14 +110,19 @@ def print_tables(report: Report) -> None:
     if report.rounds:
         shown.append((ENGINES_HEAD, engines_table(report), engines_notes(report)))
     for head, rows, said in shown:
-        made = Table(box=None, padding=(0, 1, 0, 0))
-        for heading in head:
-            made.add_column(heading, justify="right" if heading else "left")
-        for row in rows:
-            made.add_row(*row)
-        out.print(made)
-        for note in said:
-            out.print(note)
+        out.print(_table(head, rows, "right"), *said, sep="\n")
+
+
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], figures: Literal["left", "right"]
+) -> Table:
+    """Return a table for the terminal, its columns with a heading on one side."""
+    made = Table(box=None, padding=(0, 1, 0, 0))
+    for heading in head:
+        made.add_column(heading, justify=figures if heading else "left")
+    for row in rows:
+        made.add_row(*row)
+    return made
 
 
 if __name__ == "__main__":

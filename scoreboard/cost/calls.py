@@ -16,15 +16,15 @@ from typing import Any
 
 import mcp_types as types
 from mcp import Client
-from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.demo.call import agreeable
+from mrtr_options.demo.call import agree
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
-from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.call_key import REPEAT, new_call_key
+from mrtr_options.sdk.handler import Context
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options, load, option_named
@@ -36,6 +36,9 @@ from scoreboard.cost.report import DEFAULT, FLOOR, SHARED, Cost
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 AnyServer = Server[Any] | MCPServer[Any]
+
+_USER = "mrtr-options/user"
+"""The entry of `_meta` in which a client of these measurements names its user."""
 
 GUARDED = ("F+guard", "F+guard+call-key", "J+guard+call-key")
 """The subjects that are measured inside the single-use guard, on SQLite."""
@@ -93,7 +96,7 @@ async def time_servers(
 
     async def call(name: str, client: Client) -> None:
         for _ in range(calls):
-            await one_call(client, location=location_for(name), keyed=CALL_KEY in name)
+            await one_call(client, meta_for(name))
 
     async with clients_of(servers) as clients:
         work = {name: partial(call, name, client) for name, client in clients.items()}
@@ -135,23 +138,29 @@ def servers_of(
 
 
 def default_server(store: SqliteStore) -> AnyServer:
-    """Build the default: the weather tool as J, in the guard, its calls named by their argument."""
-    guard = single_use(store, call="location", call_is_secret=True)
-    settings = Settings(weather.MemoryLedger(), wrappers=[guard])
+    """Build the default: the weather tool as J, in the guard, its calls named by their argument.
+
+    Each user's calls have names of their own. The user stands in the request's `_meta`.
+    """
+    guard = single_use(store, call="location")
+    settings = Settings(weather.MemoryLedger(), principal=_user_of, wrappers=[guard])
     return load(option_named("J").path, settings)
 
 
-def location_for(name: str) -> str:
-    """Return the location of a call: the default knows a location again, so it gets a new one."""
-    return new_reference() if name == DEFAULT else "Tokyo"
+def _user_of(ctx: Context) -> str | None:
+    return (ctx.meta or {}).get(_USER)
 
 
-def new_reference() -> str:
-    """Make a location that names a call of its own.
+def new_user() -> types.RequestParamsMeta:
+    """Make the `_meta` of a user who has not called before, so that the default knows no call."""
+    return {_USER: secrets.token_hex(16)}
 
-    The weather tool has this one argument, and does not look at the space behind it.
-    """
-    return "Tokyo" + "".join(secrets.choice(" \t") for _ in range(64))
+
+def meta_for(name: str) -> types.RequestParamsMeta | None:
+    """Return the `_meta` of a new call of this server: a call key, a new user, or nothing."""
+    if name == DEFAULT:
+        return new_user()
+    return {CALL_KEY_ENTRY: new_call_key()} if CALL_KEY in name else None
 
 
 @contextmanager
@@ -172,23 +181,16 @@ async def clients_of(servers: Mapping[str, AnyServer]) -> AsyncGenerator[dict[st
         }
 
 
-async def agree(
-    context: ClientRequestContext, params: types.ElicitRequestParams
-) -> types.ElicitResult:
-    """Answer every form, as a user would."""
-    assert isinstance(params, types.ElicitRequestFormParams)
-    return await agreeable(params)
-
-
-async def one_call(client: Client, *, location: str = "Tokyo", keyed: bool = False) -> None:
+async def one_call(client: Client, meta: types.RequestParamsMeta | None = None) -> None:
     """Make one call with one question, from its first round to its result."""
-    meta: types.RequestParamsMeta | None = {CALL_KEY_ENTRY: new_call_key()} if keyed else None
-    result = await client.call_tool(TOOL, {"location": location}, meta=meta)
+    result = await client.call_tool(TOOL, {"location": "Tokyo"}, meta=meta)
     assert not result.is_error, result
+    assert REPEAT not in (result.meta or {}), "the call is known, and was not made"
 
 
-async def first_round(client: Client) -> types.InputRequiredResult:
+async def first_round(client: Client, meta: types.RequestParamsMeta | None = None) -> None:
     """Make the first round of a call, which then waits for its user."""
-    result = await client.session.call_tool(TOOL, {"location": "Tokyo"}, allow_input_required=True)
+    result = await client.session.call_tool(
+        TOOL, {"location": "Tokyo"}, meta=meta, allow_input_required=True
+    )
     assert isinstance(result, types.InputRequiredResult)
-    return result

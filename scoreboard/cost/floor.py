@@ -8,8 +8,7 @@ the shared server.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 
 import mcp_types as types
 from mcp import MCPError
@@ -44,21 +43,22 @@ async def by_hand(ctx: Context, params: Params) -> Result:
     return types.CallToolResult(content=[types.TextContent(text=weather.report(place, units))])
 
 
+async def list_one_tool(
+    ctx: object, params: types.PaginatedRequestParams | None
+) -> types.ListToolsResult:
+    """List the tool, which takes any object."""
+    return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
+
+
 def floor_server() -> Server[weather.Desk]:
     """Build a bare server with the tool by hand."""
     own_desk = weather.Desk(weather.MemoryLedger())
 
-    async def list_tools(
-        ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
-
-    @asynccontextmanager
-    async def lifespan(_: Server[weather.Desk]) -> AsyncGenerator[weather.Desk]:
-        yield own_desk
-
     server = Server(
-        "weather-floor", on_list_tools=list_tools, on_call_tool=by_hand, lifespan=lifespan
+        "weather-floor",
+        on_list_tools=list_one_tool,
+        on_call_tool=by_hand,
+        lifespan=lambda _: nullcontext(own_desk),
     )
     security = RequestStateSecurity.ephemeral()
     server.middleware.append(RequestStateBoundary(security, default_audience=server.name))

@@ -6,6 +6,7 @@ Knows the guard as a wrapper.
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from functools import partial
 
 from mrtr_options.review.bench.world.wrappers import OpenStore, make_wrappers, open_store
 from mrtr_options.tool import weather
@@ -43,9 +44,7 @@ async def time_guards(url: str | None, progress: Progress) -> list[Guard]:
             for name, around in wrappers.items()
         }
         async with clients_of(servers) as clients:
-            work = {
-                name: lambda client=client: one_call(client) for name, client in clients.items()
-            }
+            work = {name: partial(one_call, client) for name, client in clients.items()}
             readings = await in_turns(work, TURNS, progress)
     plain = readings.pop("")
     return [

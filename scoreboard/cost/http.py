@@ -1,8 +1,8 @@
 """The cost of a call over HTTP: one uvicorn process with every server, and 1 and 16 callers.
 
 The server's processor time counts: it shows how many calls a core can take, and other work on the
-machine hardly disturbs it. The callers speak a minimum of HTTP themselves. Knows options only as
-servers.
+machine hardly disturbs it. The callers speak a minimum of HTTP themselves, since each request of a
+library's client takes the server longer. Knows options only as servers.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from anyio.abc import SocketStream
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
+from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.steps import AGREE
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.world.starting import START_SECONDS, end, start_server
-from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
-from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.tool.notation import CALL_KEY
+from mrtr_options.sdk.call_key import REPEAT
 from mrtr_options.tool.server import TOOL
-from scoreboard.cost.calls import location_for, servers_of
+from scoreboard.cost.calls import meta_for, servers_of
 from scoreboard.cost.report import CALLERS, DEFAULT, FLOOR, Load
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
@@ -163,20 +162,17 @@ class Caller:
 
     async def call(self, name: str) -> None:
         """Make one call of the server with this name."""
-        meta = {**_META, CALL_KEY_ENTRY: new_call_key()} if CALL_KEY in name else _META
-        same = {"_meta": meta, "arguments": {"location": location_for(name)}}
-        asked = await self._post(name, same)
-        while asked.get("resultType") == "input_required":
-            answers = {
-                key: {"action": "accept", "content": {"units": AGREE["units"]}}
-                for key in asked.get("inputRequests", {})
-            }
-            brought = {
-                "inputResponses": answers,
-                "requestState": asked["requestState"],
-            }
-            asked = await self._post(name, same | brought)
-        assert not asked.get("isError"), asked
+        same = {"_meta": _META | (meta_for(name) or {}), "arguments": {"location": "Tokyo"}}
+
+        async def following(_: object, asked: dict[str, Any]) -> dict[str, Any] | None:
+            if asked.get("resultType") != "input_required":
+                return None
+            answers = dict.fromkeys(asked.get("inputRequests", {}), _METRIC)
+            return same | {"inputResponses": answers, "requestState": asked["requestState"]}
+
+        _, result = await converse(same, partial(self._post, name), following)
+        assert not result.get("isError"), result
+        assert REPEAT not in result.get("_meta", {}), "the call is known, and was not made"
 
     async def _post(self, name: str, brought: dict[str, Any]) -> dict[str, Any]:
         params = {"name": TOOL, **brought}
@@ -206,6 +202,7 @@ _HEAD = (
     f"mcp-protocol-version: {MODES['modern']}\r\nmcp-method: tools/call\r\nmcp-name: {TOOL}\r\n"
     "content-length: "
 )
+_METRIC = {"action": "accept", "content": {"units": AGREE["units"]}}
 _META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": MODES["modern"],
     "io.modelcontextprotocol/clientInfo": {"name": "cost", "version": "1"},

@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import mcp_types as types
 from mcp import Client
 
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.sdk.single_use.reservations import Claim
 from mrtr_options.sdk.single_use.sql import Values
-from mrtr_options.tool.server import TOOL
-from scoreboard.cost.calls import clients_of, default_server, new_reference, on_disk
+from scoreboard.cost.calls import clients_of, default_server, first_round, new_user, on_disk
 from scoreboard.cost.timing import Progress, in_turns
 
 KEPT = 10_000
@@ -54,11 +53,11 @@ async def statements_of_a_repeat() -> tuple[int, int]:
     """Return the reads and writes of a repeated first request, whose call is open."""
     with on_disk() as folder, closing(CountingStore(folder / "rounds.sqlite")) as store:
         async with clients_of({"": default_server(store)}) as clients:
-            reference = new_reference()
-            await first_request(clients[""], reference)
+            user = new_user()
+            await first_round(clients[""], user)
             store.reads = 0
             store.writes = 0
-            await first_request(clients[""], reference)
+            await first_round(clients[""], user)
             return store.reads, store.writes
 
 
@@ -74,11 +73,11 @@ async def time_first_requests(progress: Progress) -> dict[str, list[float]]:
 
     async def work(client: Client) -> None:
         for _ in range(CALLS):
-            await first_request(client, new_reference())
+            await first_round(client, new_user())
 
     async with _clients_of_two_stores() as clients:
         # Short turns, and many: the empty store holds few calls at the end.
-        named = {name: lambda client=client: work(client) for name, client in clients.items()}
+        named = {name: partial(work, client) for name, client in clients.items()}
         return await in_turns(named, TURNS, progress, time.process_time)
 
 
@@ -101,11 +100,3 @@ async def _fill(store: SqliteStore) -> None:
         claim = Claim(name, "a" * 64, 0.0, 60, call=name, arguments="a" * 64, call_seconds=_SECONDS)
         await store.reserve(claim)
         await store.record(claim, _OUTCOME)
-
-
-async def first_request(client: Client, reference: str) -> types.InputRequiredResult:
-    """Make the first request of a call with this reference."""
-    arguments = {"location": reference}
-    result = await client.session.call_tool(TOOL, arguments, allow_input_required=True)
-    assert isinstance(result, types.InputRequiredResult)
-    return result

@@ -30,6 +30,7 @@ from scoreboard.cost.calls import (
     servers_of,
 )
 from scoreboard.cost.report import Parked
+from scoreboard.cost.timing import Progress
 
 IN_MEMORY = 2_000
 """The number of calls that wait in memory."""
@@ -38,15 +39,22 @@ ON_DISK = 100
 """The number of calls that wait on disk."""
 
 
-async def measure_parked(measured: Sequence[Subject]) -> list[Parked]:
-    """Measure the bytes of an open call in H, and in subjects that store calls in a database."""
+async def measure_parked(measured: Sequence[Subject], progress: Progress) -> list[Parked]:
+    """Measure the bytes of an open call in H, and in subjects that store calls in a database.
+
+    Args:
+        measured: The subjects; those that store no calls are left out.
+        progress: Called once, at the end.
+    """
     with servers_of([subject_named("H")]) as servers:
         async with clients_of(servers) as clients:
             client = clients["H"]
             await first_round(client)
             frame = Parked(subject="H", bytes=await _in_memory(partial(first_round, client)))
     found = [frame, Parked(subject="task", bytes=await _bytes_of_a_task())]
-    return found + [await _on_disk(each) for each in measured if keeps_calls(each)]
+    found += [await _on_disk(each) for each in measured if keeps_calls(each)]
+    progress()
+    return found
 
 
 async def _bytes_of_a_task() -> float:

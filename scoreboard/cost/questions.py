@@ -9,9 +9,8 @@ of each.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from inspect import Parameter, Signature
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Any
 
 import mcp_types as types
@@ -23,11 +22,13 @@ from pydantic import BaseModel, Field
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.protection import ProtectedRounds
 from mrtr_options.sdk.questions import answer_to, ask, load_state
-from mrtr_options.sdk.replay import ReplayContext, keyed_replay
-from mrtr_options.sdk.suspended import CallParams, ContinuationStore, LinearContext
+from mrtr_options.sdk.replay import keyed_replay
+from mrtr_options.sdk.suspended import ContinuationStore
 from mrtr_options.tool.server import TOOL, text
 from mrtr_options.tool.weather import Question
+from scoreboard.conformance.styles import with_parameters
 from scoreboard.cost.calls import AnyServer, time_servers
+from scoreboard.cost.floor import list_one_tool
 from scoreboard.cost.report import FLOOR, QUESTIONS, Cost
 from scoreboard.cost.timing import Progress
 
@@ -101,29 +102,27 @@ def guards(questions: int) -> AnyServer:
     return _server(call)
 
 
-def frame(questions: int) -> AnyServer:
-    """Build the tool as H: the handler waits."""
+def linear(questions: int) -> Any:
+    """Return the body of H and J: their author awaits the answers."""
 
-    async def call(ctx: LinearContext[Any], params: CallParams) -> types.CallToolResult:
+    async def call(ctx: Any, params: object) -> types.CallToolResult:
         answers: list[str] = []
         while len(answers) < questions:
             answers.append((await ctx.elicit(_question(answers))).answer)
         return text(" ".join(answers))
 
+    return call
+
+
+def frame(questions: int) -> AnyServer:
+    """Build the tool as H: the handler waits."""
     store = ContinuationStore()
-    return _server(store.linear(call), lambda _: store)
+    return _server(store.linear(linear(questions)), lambda _: store)
 
 
 def replay(questions: int) -> AnyServer:
     """Build the tool as J: the handler begins again in each round."""
-
-    async def call(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
-        answers: list[str] = []
-        while len(answers) < questions:
-            answers.append((await ctx.elicit(_question(answers))).answer)
-        return text(" ".join(answers))
-
-    return _server(keyed_replay(call))
+    return _server(keyed_replay(linear(questions)))
 
 
 def resolver(questions: int) -> AnyServer:
@@ -133,7 +132,7 @@ def resolver(questions: int) -> AnyServer:
         async def resolve(**answers: Answer) -> Elicit[Answer]:
             return Elicit(_message(number, *(each.answer for each in answers.values())), Answer)
 
-        return _with_parameters(resolve, before, Elicit[Answer])
+        return with_parameters(resolve, before)
 
     parameters: dict[str, Any] = {}
     for number in range(1, questions + 1):
@@ -144,19 +143,8 @@ def resolver(questions: int) -> AnyServer:
         return " ".join(each.answer for each in answers.values())
 
     server: MCPServer[Any] = MCPServer("questions", log_level="WARNING")
-    server.add_tool(_with_parameters(chain, parameters, str), TOOL, structured_output=False)
+    server.add_tool(with_parameters(chain, parameters), TOOL, structured_output=False)
     return server
-
-
-def _with_parameters(function: Callable[..., Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Give a function the signature that it would have with these parameters."""
-    written = [
-        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind)
-        for name, kind in parameters.items()
-    ]
-    function.__annotations__ = {**parameters, "return": result}
-    vars(function)["__signature__"] = Signature(written, return_annotation=result)
-    return function
 
 
 WAYS: dict[str, Callable[[int], AnyServer]] = {
@@ -182,22 +170,12 @@ def _question(answers: list[str]) -> Question[Answer]:
     return Question(_key(number), _message(number, *answers), Answer)
 
 
-@asynccontextmanager
-async def _nothing(_: object) -> AsyncGenerator[None]:
-    yield None
-
-
 def _server(
     handler: Callable[[Context, Params], Awaitable[Result]],
-    resource: Callable[[Any], AbstractAsyncContextManager[Any]] = _nothing,
+    resource: Callable[[Any], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> AnyServer:
-    async def list_tools(
-        ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
-
     server: Server[Any] = Server(
-        "questions", on_list_tools=list_tools, on_call_tool=handler, lifespan=resource
+        "questions", on_list_tools=list_one_tool, on_call_tool=handler, lifespan=resource
     )
     security = RequestStateSecurity.ephemeral()
     server.middleware.append(ProtectedRounds(security, server=server.name))

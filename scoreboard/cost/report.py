@@ -71,20 +71,14 @@ class Cost(BaseModel, frozen=True):
     ratio: Spread
 
 
-class Load(BaseModel, frozen=True):
-    """The cost of a call of one subject over HTTP.
+class Load(Cost, frozen=True):
+    """The cost of a call of one subject over HTTP; the processor time is the server's.
 
     Attributes:
-        subject: The name of the subject, or of the floor.
         callers: The number of callers at once.
-        ms: The server's processor time for a call, in milliseconds.
-        ratio: The ratio to the floor's processor time.
     """
 
-    subject: str
     callers: int
-    ms: Spread
-    ratio: Spread
 
 
 class Parked(BaseModel, frozen=True):
@@ -101,7 +95,7 @@ class Parked(BaseModel, frozen=True):
     ended_bytes: float | None = None
 
 
-class Round(BaseModel, frozen=True):
+class Round(Cost, frozen=True):
     """The cost of a round of one subject on an engine.
 
     Attributes:
@@ -115,12 +109,9 @@ class Round(BaseModel, frozen=True):
             no quality of the option.
     """
 
-    subject: str
     engine: str
     callers: int
-    ms: Spread
     cpu_ms: Spread
-    ratio: Spread
 
     @property
     def per_second(self) -> float:
@@ -222,25 +213,22 @@ def table(report: Report) -> list[tuple[str, ...]]:
 
     The cells are medians; a cell is blank if its figure does not apply.
     """
-    cells: dict[tuple[str, str], str] = {}
-    for column, costs in ((HEAD[1], report.calls), (HEAD[2], report.questions)):
-        cells |= {(each.subject, column): f"{each.ratio.median:.2f}" for each in costs}
-    for each in report.http:
-        column = HEAD[3 + CALLERS.index(each.callers)]
-        cells[each.subject, column] = f"{each.ratio.median:.2f}"
+    ratios: list[tuple[int, Cost]] = [
+        *((1, each) for each in report.calls),
+        *((2, each) for each in report.questions),
+        *((3 + CALLERS.index(each.callers), each) for each in report.http),
+    ]
+    cells = {(each.subject, HEAD[at]): f"{each.ratio.median:.2f}" for at, each in ratios}
     cells |= {(each.subject, HEAD[5]): f"{each.bytes:,.0f}" for each in report.parked}
     for each in report.lines:
         cells[each.subject, HEAD[6]] = str(each.author)
         cells[each.subject, HEAD[7]] = str(each.sdk)
-    named = dict.fromkeys(
-        [*(each.subject for each in report.calls), *(subject for subject, _ in cells)]
-    )
     return [
         (
             NAMES.get(subject, in_text(subject)),
             *(cells.get((subject, column), "") for column in HEAD[1:]),
         )
-        for subject in named
+        for subject in dict.fromkeys(subject for subject, _ in cells)
     ]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from functools import partial
 
 import anyio
 
@@ -19,14 +18,12 @@ from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
-from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
+from scoreboard.board import Scoreboard, changed, keep, not_built, play, read, show
 from scoreboard.frameworks import page
 from scoreboard.frameworks.cases import CASES, cases_for
 from scoreboard.frameworks.first import first
-from scoreboard.frameworks.frameworks import Framework, frameworks
-from scoreboard.frameworks.page import reasons
+from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import FrameworkReview, review
-from scoreboard.rows import printed
 from scoreboard.servers.peers import build
 
 
@@ -67,22 +64,15 @@ def _frameworks(args: argparse.Namespace) -> int:
         return _some_cases(wanted, cases, keeps=args.keep)
     with counting("frameworks", None, quiet=args.json) as begin:
         for framework in wanted:
-            reviews = {
-                each.name: partial(review, framework, each, begin) for each in framework.variants
-            }
-            kept = play(framework, board.frameworks.get(framework.name), begin, reviews)
+            kept = play(framework, board.frameworks.get(framework.name), begin, review)
             # Keep each result at once: a run is long.
             board = keep(Scoreboard(frameworks={framework.name: kept}))
-    names = [each.name for each in wanted] or [*known]
     if args.json:
+        names = [each.name for each in wanted] or [*known]
         kept = {name: board.frameworks[name] for name in names if name in board.frameworks}
         print(Scoreboard(frameworks=kept).model_dump_json(indent=1))
         return 0
-    print(printed(each for each in first(board) if each.id.split("/")[1] in names))
-    for line in reasons(board):
-        print(line, file=sys.stderr)
-    if not wanted:
-        print(f"{FILE.name} has all of them; --only NAME plays one again", file=sys.stderr)
+    show(first(board), wanted, not_built(known, board.frameworks))
     return 0
 
 
@@ -98,25 +88,21 @@ def _some_cases(wanted: Sequence[Framework], cases: Sequence[str], *, keeps: boo
                     out.print(title, style="bold")
                     out.print("\n".join(f"  {line}" for line in played.history))
                 if keeps:
-                    _keep_cases(framework, variant.name, found)
+                    _keep_cases(framework, variant, found)
     return 0
 
 
-def _keep_cases(framework: Framework, variant: str, found: FrameworkReview) -> None:
+def _keep_cases(framework: Framework, variant: Variant, found: FrameworkReview) -> None:
     """Add the results of some cases of a variant to its kept results.
 
     The kept digest stays that of the last whole review.
     """
-    board = read()
-    kept = board.frameworks[framework.name]
-    before = kept.variants.get(variant, found)
+    kept = read().frameworks[framework.name]
+    before = kept.variants.setdefault(variant.name, found)
     every = before.cases | found.cases
-    carries = {each.name: each.carries for each in framework.variants}
-    order = [case.name for case in cases_for(carries[variant]) if case.name in every]
-    kept.variants[variant] = before.model_copy(
-        update={"cases": {name: every[name] for name in order}, "lines": found.lines}
-    )
-    kept.variants = {name: kept.variants[name] for name in carries if name in kept.variants}
+    names = [case.name for case in cases_for(variant.carries) if case.name in every]
+    before.cases = {name: every[name] for name in names}
+    before.lines = found.lines
     keep(Scoreboard(frameworks={framework.name: kept}))
 
 

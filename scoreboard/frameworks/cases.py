@@ -146,12 +146,6 @@ def bills_elsewhere(event: Event) -> bool:
     return isinstance(event, Effect) and event.effect == Bill("bill", ELSEWHERE)
 
 
-def _attack(
-    name: str, words: str, why: str, change: Callable[[str], list[str]], *, carried: bool
-) -> Case:
-    return Case(Scenario(name, why), words, _with(change), carried=carried)
-
-
 # --- the cases ----------------------------------------------------------------------------------
 
 CASES: tuple[Case, ...] = (
@@ -252,9 +246,17 @@ CASES: tuple[Case, ...] = (
         "The place is answered with what fits the units.",
         (FIRST, Send("place", accept({"place": "imperial"})), *_AGAIN, *_REST),
     ),
-    _attack("made-up", "made-up ids", "An answer comes with made-up ids.", made_up, carried=False),
-    _attack(
-        "edited", "edited state", "Another place is written into the state.", edited, carried=True
+    Case(
+        Scenario("made-up", "An answer comes with made-up ids."),
+        "made-up ids",
+        _with(made_up),
+        carried=False,
+    ),
+    Case(
+        Scenario("edited", "Another place is written into the state."),
+        "edited state",
+        _with(edited),
+        carried=True,
     ),
     Case(
         Scenario(

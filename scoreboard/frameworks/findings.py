@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS
 from scoreboard.frameworks.frameworks import frameworks
 from scoreboard.frameworks.page import WORDS_OF, attack, name_of, rows, said
-from scoreboard.servers.page import PAGE
-
-FOLDER = PAGE.parent / "findings"
+from scoreboard.rows import strong
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ def affected(found: Finding, board: Scoreboard) -> str:
             if played is None:
                 cells.append("")
             elif case in ATTACKS:
-                cells.append(attack(played))
+                cells.append(strong(attack(played)))
             else:
                 cells.append(said(played, already))
         lines.append((name_of(framework, variant), *cells))
@@ -111,8 +108,3 @@ def part(
 ) -> str | None:
     """Return a part of a page; None if its framework was not played."""
     return write(found, board) if found.framework in board.frameworks else None
-
-
-def page_of(name: str) -> Path:
-    """Return the page with this name."""
-    return FOLDER / f"{name}.md"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.frameworks import Variant
-from scoreboard.frameworks.page import FATES, attack, fate, outcome, row, rows, said
+from scoreboard.frameworks.page import FATES, attack, outcome, row, rows, said
 from scoreboard.frameworks.play import FrameworkReview, Played
 from scoreboard.rows import Row
 
@@ -47,7 +47,7 @@ def _cell(case: str, variant: Variant, found: FrameworkReview) -> str:
     if played is None:
         return NOT_PLAYED
     if case in ("edited", "others"):
-        return attack(played).strip("*") or NOT_PLAYED
+        return attack(played) or NOT_PLAYED
     if case == "clean":
         return outcome(played)
     if case == "at-once":
@@ -61,7 +61,7 @@ def taken_by(played: Played) -> str:
 
     The bill takes seconds, so that they meet there; how often says nothing of the framework.
     """
-    if fate(played) == "limitation":
+    if played.fate == "limitation":
         return FATES["limitation"]
     counts = played.times or {f"{played.audits}/{played.bills}": 1}
     is_both = any(int(each.partition("/")[2].split()[0]) > 1 for each in counts)

@@ -5,14 +5,13 @@ Knows nothing of the cases, and no library.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from scoreboard.servers import peers
-from scoreboard.servers.peers import Described, cache, files_in
+from scoreboard.servers.peers import Described, cache, described, files_in
 
 FOLDER = Path(__file__).parent
 DOMAIN = FOLDER / "domain"
@@ -62,10 +61,6 @@ class Framework(Described):
         return FOLDER.parent
 
     @property
-    def folder(self) -> Path:
-        return FOLDER / self.name
-
-    @property
     def shared(self) -> list[Path]:
         return [*files_in(DOMAIN), *files_in(peers.DOMAIN)]
 
@@ -75,9 +70,5 @@ class Framework(Described):
 
 
 def frameworks(folder: Path = FOLDER) -> dict[str, Framework]:
-    """Return every framework, by name, in the order of their `order`."""
-    found: list[tuple[int, Framework]] = []
-    for path in folder.glob("*/about.toml"):
-        about = tomllib.loads(path.read_text(encoding="utf-8"))
-        found.append((about.pop("order"), Framework(name=path.parent.name, **about)))
-    return {each.name: each for _, each in sorted(found, key=lambda each: (each[0], each[1].name))}
+    """Return every framework, by name."""
+    return described(Framework, folder.glob("*/about.toml"))

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.anomalies import ANOMALIES, listed
 from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard, kept_of
-from scoreboard.board import not_built as unbuilt
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
-from scoreboard.frameworks.play import NOT_THE_END, FrameworkReview, Played
+from scoreboard.frameworks.play import FrameworkReview, Played
 from scoreboard.libraries import about as about_libraries
 from scoreboard.rows import Cell, Row, Runs, slug, upstream_of
 
@@ -33,11 +32,6 @@ def rows(board: Scoreboard) -> list[Result]:
     ]
 
 
-def reasons(board: Scoreboard) -> list[str]:
-    """Return a line for each framework that could not be built or started, with the reason."""
-    return unbuilt(frameworks(), board.frameworks)
-
-
 # --- words --------------------------------------------------------------------------------------
 
 
@@ -52,7 +46,7 @@ def least(found: FrameworkReview, anomaly: str) -> str:
     Attacks are left out: they have a table of their own.
     """
     plain = ((name, played) for name, played in found.cases.items() if name not in ATTACKS)
-    return next((name for name, played in plain if anomaly in shown(played)), "")
+    return next((name for name, played in plain if anomaly in played.shown), "")
 
 
 FATES = {
@@ -66,41 +60,16 @@ FATES = {
 }
 """The fate of a call whose client has no result, in words."""
 
-OURS = (
-    "the workflow does not go on",
-    "the run ends without a word",
-    "There is no '",
-    "not enough values",
-)
-"""Error texts of our own programs in older runs."""
-
-
-def fate(played: Played) -> str:
-    """Return the fate of a call; for a run of an older form, as much as is certain."""
-    if played.fate is not None:
-        return played.fate
-    if played.end == "error":
-        return "limitation" if any(text in played.says for text in OURS) else "unread"
-    return played.end
-
-
-def shown(played: Played) -> list[str]:
-    """Return the anomalies of a run that its framework answers for."""
-    if fate(played) == "limitation":
-        return []
-    left_out = NOT_THE_END if fate(played) not in ("result", "question", "lost") else set[str]()
-    return [name for name in played.shown if name not in left_out]
-
 
 def outcome(played: Played | None) -> str:
     """Return how a case ended: audits/bills, of each run of a race, and the fate of the call."""
     if played is None:
         return ""
-    what = FATES.get(fate(played), "")
-    if fate(played) == "limitation":
+    what = FATES.get(played.fate, "")
+    if played.fate == "limitation":
         return what
     counts = " or ".join(sorted(played.times)) or f"{played.audits}/{played.bills}"
-    if fate(played) == "result" and not played.bills:
+    if played.fate == "result" and not played.bills:
         what = f'ends with "{played.says.splitlines()[0]}"'
     billed = ", billed what was no choice" if any(map(_bills_no_place, played.history)) else ""
     return f"{counts} {what}".strip() + billed
@@ -111,29 +80,22 @@ def _bills_no_place(line: str) -> bool:
     return line.strip() in ("effect: bill of 'imperial'", "effect: bill of 'yes'")
 
 
-STALE = "stale answer used"
-"""The anomaly of a question that has changed, for which cells have two words."""
-
-
 def said(played: Played, besides: Collection[str] = ()) -> str:
     """Return the outcome, the anomalies besides some, and whether an attack succeeded."""
-    names = shown(played)
-    is_taken_for_another = "asked twice" in names
-    changed = "answer to other words used" if is_taken_for_another else "new question not asked"
-    words = [changed if each == STALE else each for each in names if each not in besides]
+    words = [each for each in played.shown if each not in besides]
     if played.taken:
         words.append("taken")
-    return ": ".join(filter(None, (outcome(played), ", ".join(words))))
+    return ": ".join(filter(None, (outcome(played), listed(words))))
 
 
 def attack(played: Played | None) -> str:
     """Return whether an attack succeeded, in a word."""
     if played is None or played.taken is None:
         return ""
-    if fate(played) == "limitation":
+    if played.fate == "limitation":
         return FATES["limitation"]
     if played.taken:
-        return "**taken**"
+        return "taken"
     return "refused" if played.end == "error" else "not taken"
 
 
@@ -165,7 +127,7 @@ def case_rows(board: Scoreboard) -> list[Row]:
             variant,
             found,
             {
-                name: attack(played).strip("*") if name in ATTACKS else outcome(played)
+                name: attack(played) if name in ATTACKS else outcome(played)
                 for name, played in found.cases.items()
             },
         )

@@ -9,19 +9,19 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Literal
 
 import anyio
 from pydantic import BaseModel
 
-from mrtr_options.review.bench.history import History, Received, Sent
+from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.messages import Reply
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.facts import Reading, anomalies_in
+from mrtr_options.review.judge.anomalies import in_order
+from mrtr_options.review.judge.facts import HistoryReading, anomalies_in
 from mrtr_options.tool.catalogue import Option
+from scoreboard import today
 from scoreboard.frameworks.cases import ATTACKS, Case, bills_elsewhere, cases_for
 from scoreboard.frameworks.frameworks import Framework, Variant
 from scoreboard.frameworks.programs import PARKED, Afterwards, Programs
@@ -52,7 +52,7 @@ class Played(BaseModel):
 
     Attributes:
         end: The last response to the client: a result, an error, a question, or nothing.
-        fate: The fate of the call; None in a run of an older form.
+        fate: The fate of the call.
         read: The result of reading the call afterwards; empty if it was not read.
         date: The day of the run; empty for the day of the whole review.
         times: For a race, the number of runs with each count of audits and bills.
@@ -64,7 +64,7 @@ class Played(BaseModel):
     """
 
     end: str
-    fate: End | None = None
+    fate: End
     read: str = ""
     date: str = ""
     times: dict[str, int] = {}
@@ -124,7 +124,7 @@ async def review(
             group.start_soon(one, case)
     return FrameworkReview(
         version=framework.version,
-        date=datetime.now(UTC).date().isoformat(),
+        date=today(),
         seconds=round(time.monotonic() - began),
         processes=processes,
         lines=_lines(framework, variant),
@@ -173,8 +173,7 @@ def shown_by(history: History, fate: End) -> list[str]:
         left_out = set[str]()
     else:
         left_out = NOT_THE_END
-    shown = anomalies_in(history)
-    return [each.name for each in ANOMALIES if each.name in shown and each.name not in left_out]
+    return in_order(anomalies_in(history) - left_out)
 
 
 def taken(
@@ -184,7 +183,7 @@ def taken(
     late = read.effects if read else ()
     lines = [*told(history), *_read_lines(read)]
     history = replace(history, events=(*history.events, *late))
-    reading = Reading(history)
+    reading = HistoryReading(history)
     end = reading.end
     kinds = {
         "result": end.is_result,
@@ -197,7 +196,7 @@ def taken(
         end=kind,
         fate=fate,
         read=f"{read.what}: {read.says}".removesuffix(": ") if read else "",
-        date=datetime.now(UTC).date().isoformat(),
+        date=today(),
         says=end.text or end.message or "",
         audits=reading.effects("audit").total(),
         bills=reading.effects("bill").total(),
@@ -222,19 +221,14 @@ def _is_taken(case: Case, history: History) -> bool | None:
     error. An edited pause succeeds if the forged place is billed.
     """
     whose: dict[str, str | None] = {}
-    sent: dict[int, str | None] = {}
-    attacks: set[int] = set()
-    for event in history.events:
-        if isinstance(event, Sent):
-            state = event.request.state
-            who = event.request.principal
-            sent[event.exchange] = who
-            is_of_another_user = bool(state) and whose.get(state, who) != who
-            if event.request.forged or is_of_another_user:
-                attacks.add(event.exchange)
-        elif isinstance(event, Received) and event.reply.state is not None:
-            whose.setdefault(event.reply.state, sent[event.exchange])
-    replies = [got.reply for _, got in history.exchanges if got.exchange in attacks]
+    replies: list[Reply] = []
+    for sent, got in history.exchanges:
+        state = sent.request.state
+        who = sent.request.principal
+        if sent.request.forged or (state and whose.get(state, who) != who):
+            replies.append(got.reply)
+        if got.reply.state is not None:
+            whose.setdefault(got.reply.state, who)
     if case.name == "edited" and replies:
         return any(map(bills_elsewhere, history.events))
     return any(not reply.failed for reply in replies) if replies else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.world.ledger_file import ForeignLedger
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
-from scoreboard.servers.peers import Unavailable, comes_up, end, free_port, kill, start
+from scoreboard.servers.peers import end, free_port, kill, listening, start
 
 HANG_SECONDS = 90.0
 """The time limit of a delivery. After it the delivery hangs."""
@@ -81,10 +81,9 @@ class Programs:
             async with _serving(self.framework, folder) as port:
                 kills = any(isinstance(step, Restart) for step in scenario.script)
                 deliveries = Deliveries(self, folder, port, kills=kills)
-                yield deliveries
-                self.afterwards = await deliveries.read_afterwards()
-                self.processes += deliveries.processes
-                self.ours = deliveries.ours
+                with closing(deliveries):
+                    yield deliveries
+                    self.afterwards = await deliveries.read_afterwards()
 
 
 @dataclass(frozen=True)
@@ -106,20 +105,14 @@ class Deliveries(Instances):
     """The deliveries of one run.
 
     Args:
-        programs: The programs of the framework.
+        programs: The programs of the framework, which count the deliveries and our own failures.
         folder: The folder of the framework's data.
         port: The port of its service.
         kills: Whether to kill each process as soon as it has responded.
-
-    Attributes:
-        processes: The number of deliveries.
-        ours: The errors of our own program, and the deliveries that took too long.
     """
 
     def __init__(self, programs: Programs, folder: Path, port: int, *, kills: bool) -> None:
         super().__init__(1, HANG_SECONDS)
-        self.processes = 0
-        self.ours: list[str] = []
         self._programs = programs
         self._kills = kills
         ledger = weather.SqliteLedger(folder / "effects.sqlite")
@@ -141,31 +134,31 @@ class Deliveries(Instances):
         user: ElicitationFnT | None = None,
         gone: anyio.Event | None = None,
     ) -> Reply:
-        line = _line(request, self._call_of(request))
+        line = _line(request, [each.call for each in self._sent() if each.request == request][-1])
         crash = self._crash
         self._crash = ""
         said, status = await self._deliver(line, crash)
-        reply = None if said is None else reply_of(said)
-        if said is not None and said.get("by") == "us":
-            self.ours.append(str(said["error"]))
-        if said is None and status is None:
-            self.ours.append(f"no response in {HANG_SECONDS:.0f} s")
-            reply = Reply(nothing=HUNG)
-        if reply is not None and reply.message is not None:
-            # The path of this run's folder differs every time.
-            reply = replace(reply, message=reply.message.replace(str(self._folder), "..."))
         self._outside.collect()
-        if reply is None and status == -signal.SIGKILL and crash:
-            self.recording.append(Crashed(instance, self.recording.sending_at(instance)))
-        return reply or Reply(nothing=LOST)
+        if said is None and status is None:
+            self._programs.ours.append(f"no response in {HANG_SECONDS:.0f} s")
+            return Reply(nothing=HUNG)
+        if said is None:
+            if status == -signal.SIGKILL and crash:
+                self.recording.append(Crashed(instance, self.recording.sending_at(instance)))
+            return Reply(nothing=LOST)
+        if said.get("by") == "us":
+            self._programs.ours.append(str(said["error"]))
+        reply = reply_of(said)
+        # The path of this run's folder differs every time.
+        message = reply.message and reply.message.replace(str(self._folder), "...")
+        return replace(reply, message=message)
 
-    def _call_of(self, request: Request) -> int:
-        sent = (each for each in self.recording.events if isinstance(each, Sent))
-        return [each.call for each in sent if each.request == request][-1]
+    def _sent(self) -> list[Sent]:
+        return [each for each in self.recording.events if isinstance(each, Sent)]
 
     async def read_afterwards(self) -> Afterwards | None:
         """Read the first call, if its client was left without a result."""
-        sent = [each for each in self.recording.events if isinstance(each, Sent)]
+        sent = self._sent()
         replies = [each.reply for each in self.recording.events if isinstance(each, Received)]
         if not sent or (replies and replies[-1].is_result):
             return None
@@ -184,8 +177,8 @@ class Deliveries(Instances):
         self, line: dict[str, Any], crash: str
     ) -> tuple[dict[str, Any] | None, int | None]:
         """Return a program's output and its exit code; neither if the program takes too long."""
-        self.processes += 1
         programs = self._programs
+        programs.processes += 1
         env = self._env | ({"MRTR_CRASH": crash} if crash else {})
         program = programs.variant.start, programs.framework.built
         process = await start(*program, env, self._log, talks=True)
@@ -220,6 +213,10 @@ class Deliveries(Instances):
     async def collect(self) -> None:
         self._outside.collect()
 
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self._outside.close()
+
 
 # --- one delivery -------------------------------------------------------------------------------
 
@@ -228,10 +225,8 @@ def _line(request: Request, call: int) -> dict[str, Any]:
     if request.state is None:
         return {"call": f"call-{call}", "location": request.location, "user": request.principal}
     (key, answer), *_ = (request.answers or {}).items()
-    content: dict[str, Any] = (
-        answer.content if isinstance(answer, types.ElicitResult) else None
-    ) or {}
-    ((_, value),) = content.items()
+    assert isinstance(answer, types.ElicitResult)
+    (value,) = (answer.content or {}).values()
     pause = json.loads(request.state)
     return {"pause": pause, "name": key, "value": value, "user": request.principal}
 
@@ -293,14 +288,11 @@ def _afterwards(said: dict[str, Any] | None) -> Afterwards:
 @asynccontextmanager
 async def _serving(framework: Framework, folder: Path) -> AsyncGenerator[int]:
     """Run the service of a framework, if it has one, for the block; yield its port."""
-    async with AsyncExitStack() as stack:
-        port = free_port()
-        if framework.service:
-            env = {"MRTR_STORE": str(folder / "store"), "MRTR_PORT": str(port)}
-            log = folder / "service.log"
-            process = await start([*framework.service], framework.built, env, log)
-            stack.push_async_callback(end, process)
-            await comes_up(process, f"http://127.0.0.1:{port}")
-            if process.returncode is not None:
-                raise Unavailable(f"the service of {framework.title} ends")
+    port = free_port()
+    if not framework.service:
+        yield port
+        return
+    env = {"MRTR_STORE": str(folder / "store"), "MRTR_PORT": str(port)}
+    log, url = folder / "service.log", f"http://127.0.0.1:{port}"
+    async with listening(framework.service, framework.built, env, log, url):
         yield port

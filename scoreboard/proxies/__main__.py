@@ -12,14 +12,15 @@ from collections.abc import Sequence
 import anyio
 
 from mrtr_options.review.show.progress import counting
-from mrtr_options.terminal import Parser, console
+from mrtr_options.terminal import Parser
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
-from scoreboard.board import keep_guards, keep_proxy
-from scoreboard.proxies import guards
-from scoreboard.proxies.play import install, proxies, review
+from scoreboard.board import Scoreboard, keep
+from scoreboard.proxies import guards, page
+from scoreboard.proxies.play import proxies, review
 from scoreboard.proxies.upstream import FAULTS, Name
-from scoreboard.servers.peers import Unavailable
+from scoreboard.rows import printed
+from scoreboard.servers.peers import Unavailable, build
 
 KNOWN_FAULTS: dict[str, Name] = {name: name for name in FAULTS}
 
@@ -46,39 +47,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guards() -> int:
     guards.install()
     found = {name: anyio.run(guards.play_guard, each) for name, each in guards.GUARDS.items()}
-    keep_guards(found)
-    for name, results in found.items():
-        for around, by_server in results.cells.items():
-            for subject, seen in by_server.items():
-                charged = f"{seen.resent} and {seen.called_again} bills"
-                print(f"{name} around the {around}, {subject}: {seen.end}; {charged}")
+    keep(Scoreboard(guards=found))
+    print(page.guards(Scoreboard(guards=found)))
     return 0
 
 
 def _proxies(args: argparse.Namespace) -> int:
     faults = chosen(args.fault, KNOWN_FAULTS, "fault")
-    out = console()
     with counting("proxies", None) as begin:
         for about in chosen(args.only, proxies(), "proxy"):
             try:
-                install(about, begin)
+                build(about, begin)
             except Unavailable as error:
-                out.print(f"{about.title}: not tried, {error}")
+                print(f"{about.title}: not tried, {error}")
                 continue
-            found = anyio.run(review, about, begin, faults)
-            for setting, by_server in found.crossings.items():
-                for subject, crossed in by_server.items():
-                    arrived = f"{crossed.arrived} of {crossed.sent} rounds arrive"
-                    words = f"{about.title}, {setting}: a clean call, {subject}: {arrived}"
-                    out.print(f"{words}; {crossed.bills} bills; {crossed.end}", soft_wrap=True)
-            for setting, by_fault in found.settings.items():
-                for fault, cells in by_fault.items():
-                    for subject, seen in cells.items():
-                        sent = " then ".join(seen.deliveries) or "none"
-                        words = f"{about.title}, {setting}: {fault}, {subject}: to {sent}"
-                        out.print(f"{words}; {seen.bills} bills; {seen.end}", soft_wrap=True)
+            found = Scoreboard(proxies={about.name: anyio.run(review, about, begin, faults)})
+            if about.speaks_mcp:
+                print(page.crossings(found))
+            print(printed(page.first(found)))
             if not args.fault:
-                keep_proxy(about.name, found)
+                keep(found)
     return 0
 
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib import import_module
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +34,13 @@ from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Context, Handler, Settings
 from mrtr_options.tool.weather import Effect, SqliteLedger
-from scoreboard import ROOT
+from scoreboard import ROOT, today
 from scoreboard.clients.server import user_of
+from scoreboard.proxies.upstream import bills_in, play_round, play_rounds, user
 from scoreboard.servers.peers import cache, run_step
 
 SUBJECTS = ("E", "F", "default")
-ANSWERS = {"place": "Springfield, Missouri", "units": "imperial"}
-
 CALL_SECONDS = 60.0
-
-MOST = 10
-"""The number of questions after which a call counts as one that never ends."""
 
 PACKAGES = ("agentraas==0.14.0", "agent-once==0.1.0", "exactly-once==0.2.1", "safeact==0.0.2")
 BESIDE = "safeact-mcp==0.0.1"
@@ -196,49 +192,21 @@ async def client_of(
             ledger.guard, ledger.file = guard, file
         settings = Settings(ledger, keys=[new_key()], wrappers=wrappers, principal=user_of)
         server = load(found.option.path, settings)
-    async with Client(server, mode=MODES["modern"], elicitation_callback=_user) as client:
+    async with Client(server, mode=MODES["modern"], elicitation_callback=user) as client:
         yield client
 
 
-async def _user(context: Any, params: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="cancel")  # a modern client is asked in responses
-
-
 # --- the calls ----------------------------------------------------------------------------------
-
-
-async def _round(client: Client, answers: dict[str, Any]) -> Any:
-    return await client.session.call_tool(
-        TOOL, {"location": "Springfield"}, allow_input_required=True, **answers
-    )
-
-
-async def _call(client: Client) -> tuple[str, dict[str, Any]]:
-    """Make a call; return how it ends, and the answers of its last round."""
-    answers: dict[str, Any] = {}
-    for _ in range(MOST):
-        response = await _round(client, answers)
-        if not isinstance(response, types.InputRequiredResult):
-            return ("`isError`" if response.is_error else "result"), answers
-        answers = {
-            "request_state": response.request_state,
-            "input_responses": {
-                key: types.ElicitResult(action="accept", content={key: ANSWERS[key]})
-                for key in response.input_requests or {}
-            },
-        }
-    return "asks for ever", answers
 
 
 async def _charges(guard: Guard, around: str, subject: str, *, resends: bool) -> tuple[str, int]:
     """Play a call whose result is lost; return how it ends, and how often it charges."""
     with scratch() as folder, anyio.fail_after(CALL_SECONDS):
         async with client_of(guard, around, subject, folder) as client:
-            end, last = await _call(client)
+            end, last = await play_rounds(repeat(client))
             if end == "result":
-                await (_round(client, last) if resends else _call(client))
-        effects = await SqliteLedger(folder / LEDGER).effects()
-    return end, len([each for each in effects if each.kind == "bill"])
+                await (play_round(client, last) if resends else play_rounds(repeat(client)))
+        return end, await bills_in(folder)
 
 
 async def play_guard(guard: Guard) -> GuardResults:
@@ -249,7 +217,7 @@ async def play_guard(guard: Guard) -> GuardResults:
             end, resent = await _charges(guard, around, subject, resends=True)
             _, called_again = await _charges(guard, around, subject, resends=False)
             by_subject[subject] = Guarded(end=end, resent=resent, called_again=called_again)
-    return GuardResults(date=datetime.now(UTC).date().isoformat(), cells=cells)
+    return GuardResults(date=today(), cells=cells)
 
 
 # --- their packages -----------------------------------------------------------------------------

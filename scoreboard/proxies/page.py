@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard
@@ -18,28 +18,25 @@ from scoreboard.proxies.play import (
     proxies,
 )
 from scoreboard.proxies.upstream import FAULTS
-from scoreboard.rows import Cell, Row, anchored, slug
+from scoreboard.rows import Cell, Row, slug
 
 Result = tuple[ProxyAbout, Setting, ProxyResults]
 
 
-def played(board: Scoreboard) -> Iterator[Result]:
-    """Yield the settings that were played, in the order of the proxies, defaults first."""
-    for name, about in proxies().items():
-        found = board.proxies.get(name)
-        if found is None:
-            continue
-        names = {*found.settings, *found.crossings}
-        for setting in about.settings:
-            if setting.name in names:
-                yield about, setting, found
+def played(board: Scoreboard) -> list[Result]:
+    """Return the settings that were played, in the order of the proxies, defaults first."""
+    return [
+        (about, setting, found)
+        for name, about in proxies().items()
+        if (found := board.proxies.get(name)) is not None
+        for setting in about.settings
+        if setting.name in found.settings | found.crossings
+    ]
 
 
-def results(board: Scoreboard) -> Iterator[Result]:
-    """Yield the settings that were played with faults."""
-    for about, setting, found in played(board):
-        if setting.name in found.settings:
-            yield about, setting, found
+def results(board: Scoreboard) -> list[Result]:
+    """Return the settings that were played with faults."""
+    return [each for each in played(board) if each[1].name in each[2].settings]
 
 
 def cell(seen: Mapping[str, Passed]) -> str:
@@ -87,8 +84,8 @@ def first(board: Scoreboard) -> list[Row]:
             version=version_number(found.version),
             date=found.date,
             cells={
-                fault: Cell(says=cell(found.settings[setting.name][fault]).replace("**", ""))
-                for fault in FAULTS
+                fault: Cell(says=cell(seen).replace("**", ""))
+                for fault, seen in found.settings[setting.name].items()
             },
         )
         for about, setting, found in results(board)
@@ -193,7 +190,7 @@ def versions(board: Scoreboard) -> str:
     lines: list[Sequence[str]] = []
     for about, setting, found in played(board):
         command = f"`python -m scoreboard.proxies --only {about.name}`"
-        title = anchored("proxies", about.name, about.title)
+        title = f'<a id="proxies-{about.name}"></a>{about.title}'
         about_it = (title, found.version, found.date, command)
         is_first = setting is about.settings[0]
         lines.append(

@@ -6,45 +6,44 @@ Knows the proxies' folders.
 from __future__ import annotations
 
 import secrets
-import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import deepcopy
-from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
 from itertools import cycle
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import httpx2
-import mcp_types as types
 from mcp import Client
 from pydantic import BaseModel
 
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.deployments import scratch
+from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.testing import served
 from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
-from scoreboard.proxies.upstream import CALLS, FAULTS, Breaking, Instance, Name, Round, digest
-from scoreboard.servers.peers import (
-    Unavailable,
-    cache,
-    comes_up,
-    end,
-    free_port,
-    run_step,
-    start,
+from scoreboard import today
+from scoreboard.proxies.upstream import (
+    ASKS_FOR_EVER,
+    FAULTS,
+    MOST,
+    Breaking,
+    Instance,
+    Name,
+    Round,
+    bills_in,
+    play_rounds,
+    user,
 )
+from scoreboard.servers.peers import Program, Unavailable, described, free_port, listening
 from scoreboard.wire import wire
 
 FOLDER = Path(__file__).parent
@@ -62,7 +61,6 @@ LIMITATION = "harness limitation"
 """The end of a call whose fault never happened."""
 
 KEY = secrets.token_hex(32).encode()
-ANSWERS = {"place": "Springfield, Missouri", "units": "imperial"}
 
 
 class Setting(BaseModel):
@@ -79,16 +77,11 @@ class Setting(BaseModel):
     documentation: str = ""
 
 
-class ProxyAbout(BaseModel):
+class ProxyAbout(Program):
     """A folder's description of a proxy.
 
     Attributes:
-        name: The name of the folder.
-        order: Its place in the table.
-        title, package: Its usual name, and the package that is installed.
-        needs: Its program, and what runs it.
-        install: The commands that install its program in the cache; none if a package of the
-            machine's system has it.
+        package: The package that is installed.
         version: The command that prints its version.
         start: The command that starts it.
         files: Its configuration files by name, as templates in its folder.
@@ -96,12 +89,7 @@ class ProxyAbout(BaseModel):
         speaks_mcp: Whether it is a gateway: a server to its client, a client to one instance.
     """
 
-    name: str
-    order: int
-    title: str
     package: str
-    needs: list[str]
-    install: list[list[str]] = []
     version: list[str]
     start: list[str]
     files: dict[str, str]
@@ -171,49 +159,14 @@ class ProxyResults(BaseModel):
     crossings: dict[str, dict[str, Crossed]] = {}
 
 
-def proxies(folder: Path = FOLDER) -> dict[str, ProxyAbout]:
-    """Return every proxy, by name, in the order of their `order`."""
-    found = [
-        ProxyAbout(name=path.parent.name, **tomllib.loads(path.read_text(encoding="utf-8")))
-        for path in folder.glob("*/about.toml")
-    ]
-    return {each.name: each for each in sorted(found, key=lambda each: each.order)}
-
-
-def program(name: str) -> str | None:
-    """Return a proxy's program: in the cache, or on the machine.
-
-    A gateway's name contains the folder of its own environment in the cache.
-    """
-    folder = cache() / "proxies"
-    installed = [path for path in (folder / "bin" / name, folder / name) if path.is_file()]
-    return str(installed[0]) if installed else shutil.which(name)
-
-
-def install(about: ProxyAbout, tell: Callable[[str], None]) -> None:
-    """Install a proxy in the cache, unless its programs are there.
-
-    Args:
-        about: The proxy.
-        tell: Called with each command before it runs.
-
-    Raises:
-        Unavailable: A command fails, or a program is missing afterwards.
-    """
-    folder = cache() / "proxies"
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(program(each) is None for each in about.needs):
-        for command in about.install:
-            tell(f"{about.name}: {' '.join(command)}")
-            run_step(command, folder)
-    missing = [each for each in about.needs if program(each) is None]
-    if missing:
-        raise Unavailable(f"needs {', '.join(missing)}, which is not installed")
+def proxies() -> dict[str, ProxyAbout]:
+    """Return every proxy, by name."""
+    return described(ProxyAbout, FOLDER.glob("*/about.toml"))
 
 
 def version_of(about: ProxyAbout) -> str:
     """Return the line in which a proxy names its version."""
-    command = [program(about.version[0]) or about.version[0], *about.version[1:]]
+    command = about.command(about.version)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     told = (done.stdout + done.stderr).replace(command[0], about.version[0])
     lines = [line.strip() for line in told.splitlines()]
@@ -230,11 +183,8 @@ async def _server(subject: str, folder: Path) -> AsyncGenerator[list[str]]:
     async with AsyncExitStack() as stack:
         origins: list[str] = []
         for _ in range(2):
-            wrappers: list[Any] = []
-            if found.wrappers:
-                store = open_store(folder / "rounds.sqlite")
-                wrappers += make_wrappers(found.wrappers, store)
-            ledger = SqliteLedger(folder / "ledger.sqlite")
+            wrappers = make_wrappers(found.wrappers, open_store(folder / "rounds.sqlite"))
+            ledger = SqliteLedger(folder / LEDGER)
             settings = Settings(ledger, keys=[KEY], wrappers=wrappers)
             url = await stack.enter_async_context(served(load(found.option.path, settings)))
             origins.append(url.rsplit("/", 1)[0])
@@ -255,10 +205,10 @@ async def crossed(about: ProxyAbout, setting: Setting, subject: str) -> Crossed:
     shared = Breaking(None)
     sent: list[Round] = []
     with scratch() as folder:
-        async with _two_gateways(about, setting, subject, folder, shared) as urls:
+        async with _started(about, setting, subject, folder, shared) as urls:
             said = await _call(urls[:1], sent)
             found = deepcopy(shared)
-            bills = await _bills(folder)
+            bills = await bills_in(folder)
             two_gateways = await _call(urls)
             undeclared = await _call(urls[:1], elicits=False)
     given = {None, *found.issued}
@@ -279,42 +229,36 @@ async def crossed(about: ProxyAbout, setting: Setting, subject: str) -> Crossed:
 
 
 @asynccontextmanager
-async def _two_gateways(
+async def _started(
     about: ProxyAbout, setting: Setting, subject: str, folder: Path, shared: Breaking
 ) -> AsyncGenerator[list[str]]:
-    """Run two processes of a gateway in front of a server for the block; yield their addresses."""
+    """Run a proxy in front of a server for the block, and yield its address.
+
+    Calls without a fault have two processes of the proxy, so there are two addresses.
+    """
     async with AsyncExitStack() as stack:
         first, second = await stack.enter_async_context(_server(subject, folder))
-        a = await stack.enter_async_context(wire(first, Instance("a", shared)))
+        a = free_port()
+        if shared.fault != "gone":
+            a = await stack.enter_async_context(wire(first, Instance("a", shared)))
         b = await stack.enter_async_context(wire(second, Instance("b", shared)))
         urls: list[str] = []
-        for name in ("gateway", "other"):
-            (folder / name).mkdir()
-            running = _proxy(about, setting, folder / name, a, b)
+        for number in range(1 if shared.fault else 2):
+            own = folder / f"proxy-{number}"
+            own.mkdir()
+            running = _proxy(about, setting, own, a, b)
             port = await stack.enter_async_context(running)
             urls.append(f"http://127.0.0.1:{port}/mcp")
         yield urls
-
-
-async def _bills(folder: Path) -> int:
-    """Return how often the user was charged."""
-    ledger = SqliteLedger(folder / "ledger.sqlite")
-    return len([each for each in await ledger.effects() if each.kind == "bill"])
 
 
 async def _once(about: ProxyAbout, setting: Setting, fault: Name, subject: str) -> Passed | None:
     """Make one call; return None if the fault did not happen, or the counts are of another call."""
     shared = Breaking(fault)
     with scratch() as folder:
-        async with AsyncExitStack() as stack:
-            first, second = await stack.enter_async_context(_server(subject, folder))
-            a = free_port()
-            if fault != "gone":
-                a = await stack.enter_async_context(wire(first, Instance("a", shared)))
-            b = await stack.enter_async_context(wire(second, Instance("b", shared)))
-            port = await stack.enter_async_context(_proxy(about, setting, folder, a, b))
-            said = await _call([f"http://127.0.0.1:{port}/mcp"])
-        bills = await _bills(folder)
+        async with _started(about, setting, subject, folder, shared) as urls:
+            said = await _call(urls)
+        bills = await bills_in(folder)
     worked = len(shared.deliveries)
     if fault in ("reset-before", "503"):
         worked -= 1
@@ -339,7 +283,7 @@ async def _proxy(
         "a": str(a),
         "b": str(b),
         "folder": str(folder),
-        "installed": str(cache() / "proxies"),
+        "installed": str(about.built),
         "python": sys.executable,
     }
 
@@ -349,21 +293,16 @@ async def _proxy(
         return text
 
     for name, template in about.files.items():
-        text = (FOLDER / about.name / template).read_text(encoding="utf-8")
+        text = (about.folder / template).read_text(encoding="utf-8")
         (folder / name).write_text(filled(text), encoding="utf-8")
-    command = [program(about.start[0]) or about.start[0], *map(filled, about.start[1:])]
+    command = about.command([*map(filled, about.start)])
     env = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-    process = await start(command, folder, env, folder / "proxy.log")
-    try:
-        if not await comes_up(process, f"http://127.0.0.1:{port}"):
-            log = (folder / "proxy.log").read_text(encoding="utf-8", errors="replace")
-            raise RuntimeError(f"{about.title} does not start: {log[-500:]}")
-        await _routes(f"http://127.0.0.1:{port}/mcp")
+    url = f"http://127.0.0.1:{port}"
+    async with listening(command, folder, env, folder / "proxy.log", url) as process:
+        await _routes(f"{url}/mcp")
         if process.returncode is not None:
-            raise RuntimeError(f"{about.title} ends")
+            raise Unavailable(f"{about.title} ends")
         yield port
-    finally:
-        await end(process)
 
 
 async def _routes(url: str) -> None:
@@ -385,53 +324,22 @@ async def _call(
         elicits: Whether the client declares that it can be asked; otherwise the call ends with the
             first question.
     """
-    user = _user if elicits else None
+    asked = user if elicits else None
     try:
         with anyio.fail_after(CALL_SECONDS):
             async with AsyncExitStack() as stack:
                 clients = [
                     await stack.enter_async_context(
-                        Client(url, mode=MODES["modern"], elicitation_callback=user)
+                        Client(url, mode=MODES["modern"], elicitation_callback=asked)
                     )
                     for url in urls
                 ]
-                arguments = {"location": "Springfield"}
-                state: str | None = None
-                answers: types.InputResponses | None = None
-                for client in cycle(clients):
-                    if sent is not None:
-                        sent.append(Round(digest(CALLS, arguments, _dumped(answers)), state))
-                    response = await client.session.call_tool(
-                        TOOL,
-                        arguments,
-                        input_responses=answers,
-                        request_state=state,
-                        allow_input_required=True,
-                    )
-                    if not isinstance(response, types.InputRequiredResult):
-                        return "`isError`" if response.is_error else "result"
-                    if not elicits:
-                        return "question"
-                    state = response.request_state
-                    answers = {
-                        key: types.ElicitResult(action="accept", content={key: ANSWERS[key]})
-                        for key in response.input_requests or {}
-                    }
-        return "no response"
+                end, _ = await play_rounds(cycle(clients), MOST if elicits else 1, sent)
+                return end if elicits or end != ASKS_FOR_EVER else "question"
     except TimeoutError:
         return "no response"
     except Exception as error:
         return f"error: {_plain(error)}"
-
-
-def _dumped(answers: types.InputResponses | None) -> dict[str, Any] | None:
-    """Return answers as they are on the wire."""
-    if answers is None:
-        return None
-    return {
-        key: answer.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for key, answer in answers.items()
-    }
 
 
 def _plain(error: BaseException) -> str:
@@ -442,22 +350,17 @@ def _plain(error: BaseException) -> str:
     return str(error)[:80] or type(error).__name__
 
 
-async def _user(context: Any, params: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="cancel")  # a modern client is asked in responses
-
-
 async def review(
     about: ProxyAbout, tell: Callable[[str], None], faults: Sequence[Name] = tuple(FAULTS)
 ) -> ProxyResults:
     """Play every fault on a proxy, with each of its settings."""
-    date = datetime.now(UTC).date().isoformat()
-    results = ProxyResults(version=version_of(about), date=date)
+    results = ProxyResults(version=version_of(about), date=today())
     limit = anyio.CapacityLimiter(3)
 
     async def one(setting: Setting, fault: Name, subject: str) -> None:
         async with limit:
             tell(f"{about.title}, {setting.name}: {fault}, {subject}")
-            cells = results.settings[setting.name].setdefault(fault, {})
+            cells = results.settings[setting.name][fault]
             cells[subject] = await passed(about, setting, fault, subject)
 
     settings = about.settings
@@ -470,7 +373,7 @@ async def review(
             results.settings[setting.name] = {fault: {} for fault in faults}
             for fault in faults:
                 for subject in SUBJECTS:
-                    group.start_soon(partial(one, setting, fault, subject))
+                    group.start_soon(one, setting, fault, subject)
     return results
 
 

@@ -6,14 +6,21 @@ or options.
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import mcp_types as types
+from mcp import Client
 
-from scoreboard.wire import Board, Fault, Request, message_in
+from mrtr_options.demo.call import converse
+from mrtr_options.review.bench.deployments.processes import LEDGER
+from mrtr_options.review.bench.steps import accept
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.weather import SqliteLedger
+from scoreboard.wire import Board, Request, WireFault, message_in
 
 Name = Literal["reset-before", "reset-after", "503", "502", "no-response", "cut", "gone"]
 
@@ -30,13 +37,18 @@ FAULTS: dict[Name, str] = {
 
 CALLS = "tools/call"
 
-_ON_THE_WIRE: dict[Name, Fault] = {
-    "reset-before": Fault("before", "reset"),
-    "503": Fault("before", 503),
-    "reset-after": Fault("after", "reset"),
-    "502": Fault("after", 502),
-    "no-response": Fault("after", "silence", seconds=30.0),
-    "cut": Fault("during", "reset"),
+ARGUMENTS = {"location": "Springfield"}
+
+ANSWERS = {"place": "Springfield, Missouri", "units": "imperial"}
+"""What the user answers to each question."""
+
+_ON_THE_WIRE: dict[Name, WireFault] = {
+    "reset-before": WireFault("before", "reset"),
+    "503": WireFault("before", 503),
+    "reset-after": WireFault("after", "reset"),
+    "502": WireFault("after", 502),
+    "no-response": WireFault("after", "silence", seconds=30.0),
+    "cut": WireFault("during", "reset"),
 }
 
 
@@ -58,7 +70,7 @@ class Round:
     """The parts of a round that a proxy must not change.
 
     Attributes:
-        content: The digest of `Mcp-Method`, the arguments and the answers.
+        content: `Mcp-Method`, the arguments and the answers.
         state: The state.
         version: The protocol version in its header; empty without one.
     """
@@ -88,7 +100,7 @@ class Breaking:
     can_ask: bool = False
     deliveries: list[Delivery] = field(default_factory=list[Delivery])
     happened: bool = False
-    due: Fault | None = None
+    due: WireFault | None = None
 
 
 @dataclass
@@ -103,7 +115,7 @@ class Instance(Board):
     name: str
     shared: Breaking
 
-    def takes(self, request: Request) -> Fault | None:
+    def takes(self, request: Request) -> WireFault | None:
         """Record a delivery of a round."""
         shared = self.shared
         message = request.message
@@ -123,7 +135,7 @@ class Instance(Board):
         shared.due = fault
         return None
 
-    def sends(self, request: Request, message: bytes) -> Fault | None:
+    def sends(self, request: Request, message: bytes) -> WireFault | None:
         """Record the state that a response has."""
         result: dict[str, Any] = message_in(message).get("result") or {}
         if "requestState" in result:
@@ -157,7 +169,7 @@ def arrived_in(request: Request) -> Round | None:
         return None
     params = _params(message)
     return Round(
-        digest(
+        content(
             request.headers.get("mcp-method", ""), params["arguments"], params.get("inputResponses")
         ),
         params.get("requestState"),
@@ -165,7 +177,65 @@ def arrived_in(request: Request) -> Round | None:
     )
 
 
-def digest(method: str, arguments: Any, answers: Any) -> str:
-    """Return a digest of the content of a round."""
-    parts = [method, arguments, answers]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+def content(method: str, arguments: Any, answers: Any) -> str:
+    """Return the content of a round."""
+    return json.dumps([method, arguments, answers], sort_keys=True)
+
+
+async def user(context: Any, params: Any) -> types.ElicitResult:
+    """Cancel a question that is pushed: a modern client is asked in responses."""
+    return types.ElicitResult(action="cancel")
+
+
+async def bills_in(folder: Path) -> int:
+    """Return how often the user was charged in the ledger of a folder."""
+    effects = await SqliteLedger(folder / LEDGER).effects()
+    return len([each for each in effects if each.kind == "bill"])
+
+
+ASKS_FOR_EVER = "asks for ever"
+"""The end of a call that still asks after `MOST` rounds."""
+
+MOST = 10
+
+
+async def play_rounds(
+    clients: Iterable[Client], most: int = MOST, sent: list[Round] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Make a call, each round with the next client.
+
+    Args:
+        clients: The clients, one for each round.
+        most: The number of rounds after which a call that still asks is given up.
+        sent: Gets each round before it is sent.
+
+    Returns:
+        The end of the call, and the answers and the state of its last round.
+    """
+    turns = iter(clients)
+
+    async def send(answers: dict[str, Any]) -> Any:
+        if sent is not None:
+            given = {
+                key: each.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for key, each in answers.get("input_responses", {}).items()
+            }
+            said = content(CALLS, ARGUMENTS, given or None)
+            sent.append(Round(said, answers.get("request_state")))
+        return await play_round(next(turns), answers)
+
+    async def following(_: object, response: Any) -> dict[str, Any] | None:
+        if not isinstance(response, types.InputRequiredResult):
+            return None
+        form = {key: accept({key: ANSWERS[key]}) for key in response.input_requests or {}}
+        return {"request_state": response.request_state, "input_responses": form}
+
+    answers, last = await converse({}, send, following, most)
+    if isinstance(last, types.InputRequiredResult):
+        return ASKS_FOR_EVER, answers
+    return ("`isError`" if last.is_error else "result"), answers
+
+
+async def play_round(client: Client, answers: dict[str, Any]) -> Any:
+    """Send a round, and return the response."""
+    return await client.session.call_tool(TOOL, ARGUMENTS, allow_input_required=True, **answers)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from functools import partial
 
 import anyio
 
@@ -19,14 +18,13 @@ from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
-from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
-from scoreboard.rows import printed
+from scoreboard.board import Scoreboard, changed, keep, kept_of, play, read, show
 from scoreboard.servers import cells
 from scoreboard.servers.first import rows
-from scoreboard.servers.lives import AGES, measured
-from scoreboard.servers.page import played, reasons
-from scoreboard.servers.peers import Peer, Unavailable, build, is_built, peers
-from scoreboard.servers.play import Told, review
+from scoreboard.servers.lives import AGES, measure
+from scoreboard.servers.page import reasons
+from scoreboard.servers.peers import Peer, Unavailable, Variant, build, is_built, peers
+from scoreboard.servers.play import ServerReview, Told, review
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,28 +51,22 @@ def _servers(args: argparse.Namespace) -> int:
     known = peers()
     board = read()
     if args.cells:
-        _play_cells(chosen(args.only, known, "server"))
+        reviewed = {name: known[name] for name in board.servers if name in known}
+        _play_cells(board, chosen(args.only, reviewed, "reviewed server"))
         return 0
     every = changed(known, board.servers)
     wanted = every if args.only is None else chosen(args.only, known, "server")
     with counting("servers", None) as begin:
         for peer in wanted:
-            reviews = {each.name: partial(review, peer, each, begin) for each in peer.variants}
             before = board.servers.get(peer.name)
-            kept = play(peer, before, begin, reviews)
+            kept = play(peer, before, begin, _review)
             if before is not None and before.digest == kept.digest:
                 for name in kept.variants.keys() & before.variants.keys():
                     kept.variants[name].life = before.variants[name].life
             # Keep each result at once: a run is long.
             board = keep(Scoreboard(servers={peer.name: kept}))
         board = _measure_lives(board, begin)
-    _play_cells(wanted)
-    names = [each.name for each in wanted] or [*known]
-    print(printed(each for each in rows(board, cells.read()) if each.id.split("/")[1] in names))
-    for line in reasons(board):
-        print(line, file=sys.stderr)
-    if not wanted:
-        print(f"{FILE.name} has all of them; --only NAME reviews one again", file=sys.stderr)
+    show(rows(board), wanted, reasons(board))
     return 0
 
 
@@ -82,33 +74,42 @@ def _measure_lives(board: Scoreboard, begin: Told) -> Scoreboard:
     """Measure the lives of states that have none yet, of servers that are built, and keep them."""
     aged = [
         (peer, variant, found)
-        for peer, variant, found in played(board)
-        if found.life is None and found.longest_state and is_built(peer)
+        for peer, kept in kept_of(peers(), board.servers)
+        for variant in peer.variants
+        if (found := kept.variants.get(variant.name)) and is_built(peer)
+        if found.life is None and found.longest_state
     ]
     if not aged:
         return board
     begin(f"states of {len(aged)}, until they are {AGES[-1]} seconds old")
-    lives = anyio.run(measured, [(peer, variant) for peer, variant, _ in aged])
-    for (_, _, found), life in zip(aged, lives, strict=True):
-        found.life = life
+    anyio.run(measure, aged)
     own = {peer.name: board.servers[peer.name] for peer, *_ in aged}
     return keep(Scoreboard(servers=own))
 
 
-def _play_cells(wanted: Sequence[Peer]) -> None:
-    """Build some servers, play the cells of the first table on them, and keep the runs."""
+async def _review(peer: Peer, variant: Variant, begin: Told) -> ServerReview:
+    """Review a built server, and play the cells of the first table on it."""
+    found = await review(peer, variant, begin)
+    if not found.cannot:
+        found.cells = await cells.play(peer, variant)
+    return found
+
+
+def _play_cells(board: Scoreboard, wanted: Sequence[Peer]) -> Scoreboard:
+    """Play the cells of the first table on some servers again, and keep the runs."""
     for peer in wanted:
+        kept = board.servers[peer.name]
         with counting("cells", len(peer.variants)) as begin:
             try:
                 build(peer, begin)
-                found: dict[str, cells.CellRuns] = {}
                 for variant in peer.variants:
                     begin(f"{peer.name} {variant.name}")
-                    found[variant.name] = anyio.run(cells.play, peer, variant)
+                    kept.variants[variant.name].cells = anyio.run(cells.play, peer, variant)
             except Unavailable as error:
                 print(f"{peer.title}: {error}", file=sys.stderr)
                 continue
-        cells.keep(peer.name, found, [*peers()])
+        board = keep(Scoreboard(servers={peer.name: kept}))
+    return board
 
 
 if __name__ == "__main__":

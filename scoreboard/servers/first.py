@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 
 from scoreboard.board import Scoreboard
 from scoreboard.rows import Cell, Row, Runs, upstream_of
-from scoreboard.servers.cells import AllRuns, CellRun
 from scoreboard.servers.page import Result, musts, old_client, played
 from scoreboard.servers.peers import Peer
-from scoreboard.servers.play import Broken, ServerReview, Tried
+from scoreboard.servers.play import CellRun, ServerReview, Tried
 
 HEADS = {
     "state-rewritten": "client rewrites the state",
@@ -28,17 +27,14 @@ HEADS = {
 }
 """The columns. Their names are a part of each cell's address."""
 
-RULES = {
-    "state-rewritten": "state-is-genuine",
-    "state-of-another-call": "state-is-bound-to-its-call",
-}
-"""The rule of the contract that a column about the state shows."""
+BY_HAND = "this state names no place"
+"""The refusal of a program that compares the place in a state with the places of the call."""
 
 RESENT_HERE = ("lost3", "twice3")
 """The faults that send the last round again, to the same instance, after the first was answered."""
 
-RESENT_THERE = "misrouted3"
-"""The fault that sends the last round again, to another instance."""
+RESENT_THERE = "missent3"
+"""The fault that sends the last round to another instance first."""
 
 OF_OLD_CLIENTS = ("old-client", "exception-to-old-client", "must")
 """The columns to which settings for old clients alone add something."""
@@ -59,11 +55,13 @@ def _tried_with(found: ServerReview, fleet: str) -> Tried | None:
     return None
 
 
-def _state(found: ServerReview, rule: str) -> str:
-    if not found.longest_state:
-        return "no state"
-    broken = {each.rule for each in (*found.breaks, *found.departs)}
-    return "taken" if rule in broken else "refused"
+def _state(run: CellRun | None) -> str:
+    """Return whether somebody is charged for a state, or who refuses it."""
+    if run is None:
+        return NOT_RUN
+    if run.bills:
+        return "taken"
+    return "refused by the handler" if BY_HAND in run.says else "refused"
 
 
 def _resent(found: ServerReview, *faults: str) -> str:
@@ -97,8 +95,8 @@ def _exception(run: CellRun | None) -> str:
 
 
 OUTCOMES: dict[str, Callable[[ServerReview, CellRun | None], str]] = {
-    "state-rewritten": lambda found, run: _state(found, RULES["state-rewritten"]),
-    "state-of-another-call": lambda found, run: _state(found, RULES["state-of-another-call"]),
+    "state-rewritten": lambda found, run: _state(run),
+    "state-of-another-call": lambda found, run: _state(run),
     "last-round-again-here": lambda found, run: _resent(found, *RESENT_HERE),
     "last-round-again-there": lambda found, run: _there(found),
     "two-instances": lambda found, run: _two_instances(found),
@@ -134,11 +132,11 @@ def _shown(column: str, form: list[Result]) -> list[Result]:
     return [guide, *adding]
 
 
-def _cell(column: str, form: list[Result], runs: AllRuns) -> Cell:
+def _cell(column: str, form: list[Result]) -> Cell:
     """Return a cell; settings for old clients alone are named, and add to their columns only."""
     outcome = OUTCOMES[column]
     first, *adding = _shown(column, form)
-    says = outcome(first[2], _run_of(runs, first, column))
+    says = outcome(first[2], first[2].cells.get(column))
     says = first[0].old_clients if says == "not spoken" else says
     adds: list[str] = []
     for each in adding:
@@ -146,16 +144,10 @@ def _cell(column: str, form: list[Result], runs: AllRuns) -> Cell:
         is_for_old_clients = not variant.means
         if is_for_old_clients and column not in OF_OLD_CLIENTS:
             continue
-        more = outcome(found, _run_of(runs, each, column))
+        more = outcome(found, found.cells.get(column))
         if more not in (says, NOT_RUN, "not spoken", *adds):
             adds.append(f"{variant.name}: {more}" if is_for_old_clients else more)
     return Cell(says=says, adds=" → ".join(adds))
-
-
-def _run_of(runs: AllRuns, result: Result, column: str) -> CellRun | None:
-    peer, variant, _ = result
-    kept = runs.servers.get(peer.name, {}).get(variant.name)
-    return None if kept is None else kept.cells.get(column)
 
 
 def address(peer: Peer) -> str:
@@ -163,7 +155,7 @@ def address(peer: Peer) -> str:
     return f"servers/{peer.name}"
 
 
-def rows(board: Scoreboard, runs: AllRuns) -> list[Row]:
+def rows(board: Scoreboard) -> list[Row]:
     """Return a row for each server as its guide writes it."""
     return [
         Row(
@@ -172,7 +164,7 @@ def rows(board: Scoreboard, runs: AllRuns) -> list[Row]:
             form="departs from its guide" if peer.departs else "",
             version=found.version,
             date=found.date,
-            cells={column: _cell(column, form, runs) for column in HEADS},
+            cells={column: _cell(column, form) for column in HEADS},
             upstream=upstream_of(peer.upstream),
         )
         for form in _forms(board)
@@ -180,7 +172,7 @@ def rows(board: Scoreboard, runs: AllRuns) -> list[Row]:
     ]
 
 
-def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
+def runs_of(board: Scoreboard) -> Runs:
     """Return the run behind each cell."""
     found: Runs = {}
     for form in _forms(board):
@@ -189,30 +181,15 @@ def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
             cell = f"{address(first[0])}/{column}"
             shown = {cell: first} | {f"{cell}/{each[1].name}": each for each in adding}
             for name, result in shown.items():
-                lines = _history(result, column, runs)
+                lines = _history(result[2], column)
                 if lines:
                     found[name] = lines
     return found
 
 
-def _history(result: Result, column: str, runs: AllRuns) -> list[str]:
+def _history(found: ServerReview, column: str) -> list[str]:
     """Return the history of a cell; of the last column, those of all rules that are broken."""
-    found = result[2]
     if column == "must":
-        return [line for each in found.breaks for line in _story(result, each, runs)]
-    broken = {each.rule: each for each in (*found.breaks, *found.departs)}
-    if RULES.get(column) in broken:
-        return _story(result, broken[RULES[column]], runs)
-    run = _run_of(runs, result, column)
+        return [line for broken in found.breaks for line in broken.story]
+    run = found.cells.get(column)
     return [] if run is None else run.history
-
-
-def _story(result: Result, broken: Broken, runs: AllRuns) -> list[str]:
-    """Return a run that breaks a rule.
-
-    For a rule about the state it is the cell's own run if somebody is charged in it, and otherwise
-    the smallest run that breaks the rule.
-    """
-    column = next((column for column, rule in RULES.items() if rule == broken.rule), "")
-    run = _run_of(runs, result, column)
-    return run.history if run is not None and run.bills else broken.story

@@ -6,48 +6,35 @@ all servers at once. Knows the bench's client and the servers; nothing of any li
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
 import anyio
 import httpx2
 
-from mrtr_options.review.bench.client import connections, exchange_at
-from mrtr_options.review.bench.deployments import HANG_SECONDS, quiet_servers, scratch
+from mrtr_options.review.bench.client import connections, fetch_at
+from mrtr_options.review.bench.deployments import HANG_SECONDS, quiet_servers
 from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.steps import accept
 from mrtr_options.review.check.calls import units
 from scoreboard.servers.peers import Peer, Variant, running
-from scoreboard.servers.play import Life
+from scoreboard.servers.play import Life, ServerReview
 
 AGES = (50, 70, 290, 310, 590, 610)
 """Ages in seconds, around limits of libraries and the contract: one, five and ten minutes."""
 
 
-async def measured(
-    rows: Sequence[tuple[Peer, Variant]], ages: Sequence[int] = AGES
-) -> list[Life | None]:
-    """Measure the life of each server's states; None for a server without a state.
+async def measure(rows: Sequence[tuple[Peer, Variant, ServerReview]]) -> None:
+    """Measure the life of each built server's states, and write it into the review."""
 
-    Args:
-        rows: The built servers, with the variants to start.
-        ages: The ages at which a state is tried, in seconds, in order.
-    """
-    found: list[Life | None] = [None] * len(rows)
-
-    async def measure(number: int, peer: Peer, variant: Variant) -> None:
-        with scratch() as folder:
-            ledger = folder / "effects.sqlite"
-            secret = secrets.token_hex(32)
-            async with running(peer, variant, ledger, 1, secret) as urls, connections() as http:
-                found[number] = await life(urls[0], http, ages)
+    async def one(peer: Peer, variant: Variant, found: ServerReview) -> None:
+        async with running(peer, variant, 1) as there, connections() as http:
+            found.life = await life(there.urls[0], http, AGES)
 
     with quiet_servers():
         async with anyio.create_task_group() as group:
-            for number, row in enumerate(rows):
-                group.start_soon(measure, number, *row)
-    return found
+            for row in rows:
+                group.start_soon(one, *row)
 
 
 async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life | None:
@@ -60,7 +47,7 @@ async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life 
     for _ in ages:
         request = Request("Springfield")
         for answer in (accept({"place": "Springfield, Illinois"}), units("metric")):
-            asked = await exchange_at(url, http, request, seconds=HANG_SECONDS)
+            asked = await fetch_at(url, http, request, seconds=HANG_SECONDS)
             answers = dict.fromkeys(asked.questions, answer)
             request = replace(request, answers=answers, state=asked.state)
         if request.state is None:
@@ -70,7 +57,7 @@ async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life 
     refused: int | None = None
     for age, request in zip(ages, calls, strict=True):
         await anyio.sleep_until(began + age)
-        reply = await exchange_at(url, http, request, seconds=HANG_SECONDS)
+        reply = await fetch_at(url, http, request, seconds=HANG_SECONDS)
         if reply.is_result and not reply.is_error:
             good = age
         elif refused is None:

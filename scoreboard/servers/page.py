@@ -5,24 +5,16 @@ Knows the kept results and the servers' folders; nothing of any library.
 
 from __future__ import annotations
 
-import re
-
 from mrtr_options.review.bench.faults import in_words, parse
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.anomalies import in_order
 from mrtr_options.review.judge.contract import RULES
-from scoreboard import ROOT
 from scoreboard.board import Scoreboard, kept_of
 from scoreboard.board import not_built as unbuilt
 from scoreboard.libraries import about as about_libraries
 from scoreboard.rows import Cell, Row, Runs, slug
-from scoreboard.servers.cells import read as read_cells
 from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, ServerReview, Tried
-
-PAGE = ROOT / "docs" / "results" / "SCOREBOARD.md"
-FINDINGS = sorted((ROOT / "docs" / "results" / "findings").glob("server-*.md"))
-"""Pages for the maintainers of a server; they show runs that are kept."""
 
 NOTHING_CHARGED = "no call with two questions is charged"
 
@@ -37,7 +29,7 @@ OF_OLD_CLIENTS = {
 
 STATE_RULES = {
     "state-is-genuine": "made up or altered",
-    "state-is-bound-to-its-call": "of another call",
+    "state-is-bound-to-its-call": "of a call with other arguments",
 }
 """Rules about the state that can be checked from outside, and the heads of their columns."""
 
@@ -47,11 +39,24 @@ Result = tuple[Peer, Variant, ServerReview]
 def rows(board: Scoreboard) -> list[Result]:
     """Return the results, in the order of the servers, default settings first."""
     return [
-        (peer, variant, kept.variants[variant.name])
+        (peer, variant, _with_own_run(kept.variants[variant.name]))
         for peer, kept in kept_of(peers(), board.servers)
         for variant in peer.variants
         if variant.name in kept.variants
     ]
+
+
+def _with_own_run(found: ServerReview) -> ServerReview:
+    """Return a review that also has what the run of a rewritten state broke.
+
+    The review leaves out a state that was issued to another of its calls; in the run there is none.
+    """
+    run = found.cells.get("state-rewritten")
+    rule = "state-is-genuine"
+    if run is None or not run.bills or any(each.rule == rule for each in found.breaks):
+        return found
+    broken = Broken(rule=rule, allowed="", came="", story=run.history)
+    return found.model_copy(update={"breaks": [broken, *found.breaks]})
 
 
 def played(board: Scoreboard) -> list[Result]:
@@ -148,7 +153,7 @@ def shown_anomalies(board: Scoreboard) -> list[str]:
     """Return the anomalies that any server shows, money first."""
     tried = (each for _, _, found in played(board) for each in found.tried)
     shown = {name for each in tried for name in each.shown}
-    return [each.name for each in ANOMALIES if each.name in shown]
+    return in_order(shown)
 
 
 def about(board: Scoreboard) -> Runs:
@@ -214,31 +219,10 @@ def failures_at(peer: Peer, variant: Variant) -> str:
 
 
 def failures(board: Scoreboard) -> Runs:
-    """Return the smallest run of each anomaly, and of each broken rule."""
+    """Return the smallest run of each anomaly and of each broken rule, and the probes."""
     found: Runs = {}
     for peer, variant, reviewed in played(board):
-        at = failures_at(peer, variant)
-        found |= {f"{at}/{slug(name)}": run for name, run in reviewed.histories.items()}
-        broken = (*reviewed.breaks, *reviewed.departs)
-        found |= {f"{at}/{each.rule}": each.story for each in broken}
+        broken = {each.rule: each.story for each in (*reviewed.breaks, *reviewed.departs)}
+        runs = reviewed.histories | broken | reviewed.probes
+        found |= {f"{failures_at(peer, variant)}/{slug(name)}": run for name, run in runs.items()}
     return found
-
-
-def run(board: Scoreboard, name: str) -> str | None:
-    """Return the run of a part whose name has a server, its settings and one more name.
-
-    That name is an anomaly, a rule, a probe, or a column of the first table.
-    """
-    wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
-    if wanted is None:
-        return None
-    kept = board.servers.get(wanted[1])
-    found = kept.variants.get(wanted[2]) if kept else None
-    if found is None:  # the server could not be built here
-        return None
-    broken = {each.rule: each.story for each in (*found.breaks, *found.departs)}
-    of_cells = read_cells().servers.get(wanted[1], {}).get(wanted[2])
-    by_column = of_cells.cells if of_cells else {}
-    columns = {name: each.history for name, each in by_column.items()}
-    runs = found.histories | broken | found.probes | columns
-    return "\n".join(("```text", *runs[wanted[3]], "```"))

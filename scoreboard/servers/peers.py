@@ -9,23 +9,29 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
 import tomllib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 from anyio.abc import Process
 from pydantic import BaseModel, ConfigDict
 
+from mrtr_options.errors import UsageError
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.remote import listens
 from mrtr_options.review.explore.kept import digest_of
 from mrtr_options.sdk.serving import listen
 from scoreboard.rows import Upstream
+
+Of = TypeVar("Of", bound=BaseModel)
 
 FOLDER = Path(__file__).parent
 DOMAIN = FOLDER / "domain"
@@ -42,8 +48,8 @@ SAYS_CHARACTERS = 300
 """The number of characters of a failed command's output that are kept."""
 
 
-class Unavailable(Exception):
-    """The error of a server that cannot be built or started here. Its text is one line."""
+class Unavailable(UsageError):
+    """The error of a program that cannot be built or started here. Its text is one line."""
 
 
 class _Strict(BaseModel):
@@ -55,12 +61,13 @@ class Quote(_Strict):
 
     Attributes:
         says: The quotation, at most 25 words; empty if the documentation does not mention them.
-        address, date: The page, and the day on which it was read.
+        date: The day on which it was read.
+        address: The page, where it is not the one that the program follows.
     """
 
     says: str
-    address: str
     date: str
+    address: str = ""
 
 
 class Missing(_Strict):
@@ -121,53 +128,41 @@ class Probe(_Strict):
     command: list[str]
 
 
+BINARIES = ("", "bin", "venv/bin", "node_modules/.bin")
+"""The folders of programs in a folder in the cache."""
+
 TELLING = ("peer.toml", "about.toml")
 """Files that describe a library. Their entries that decide how it is run are in `programs`."""
 
 
-class Described(_Strict):
-    """A folder's description of a library, with the commands that build the folder's program.
+class Program(_Strict):
+    """A folder's program, and the commands that build it in the cache.
 
     Attributes:
         name: The name of the folder.
+        folder: The folder.
         title: The usual name of the library.
-        language: The language of the program.
-        package, version: The library's package and version; the manifest names the same version.
-        departs: The ways in which the program differs from the guide; may be empty.
         note: A remark for the reader; may be empty.
-        documentation: The page of the documentation that the program follows.
         needs: The programs that must be installed.
         build: The commands, run in the folder in the cache.
-        quote: The documentation's words on effects above a pause.
-        upstream: What its maintainers know of the findings.
     """
 
     name: str
+    folder: Path
     title: str
-    language: str
-    package: str
-    version: str
-    departs: str = ""
     note: str = ""
-    documentation: str
     needs: list[str]
-    build: list[list[str]]
-    quote: Quote
-    upstream: list[Upstream] = []
+    build: list[list[str]] = []
 
     @property
     def root(self) -> Path:
         """The folder that contains the folders of its sources."""
-        return FOLDER
-
-    @property
-    def folder(self) -> Path:
-        return FOLDER / self.name
+        return self.folder.parent
 
     @property
     def shared(self) -> list[Path]:
         """Files that are copied beside its own, if they are in its language."""
-        return files_in(DOMAIN)
+        return []
 
     @property
     def sources(self) -> list[Path]:
@@ -188,12 +183,51 @@ class Described(_Strict):
 
     @property
     def programs(self) -> list[Any]:
-        """The version, and the commands that build and start it."""
-        return [self.version, self.needs, self.build]
+        """The needs and the build commands, which its files do not hold."""
+        return [self.needs, self.build]
 
     @property
     def built(self) -> Path:
         """The folder in the cache in which it is built."""
+        return cache() / self.root.name / self.name
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """Return a command whose program is found in the folder in the cache, or on the machine."""
+        places = [str(self.built / each) for each in BINARIES]
+        path = os.pathsep.join([*places, os.environ["PATH"]])
+        return [shutil.which(command[0], path=path) or command[0], *command[1:]]
+
+
+class Described(Program):
+    """A folder's description of a library.
+
+    Attributes:
+        language: The language of the program.
+        package, version: The library's package and version; the manifest names the same version.
+        departs: The ways in which the program differs from the guide; may be empty.
+        documentation: The page of the documentation that the program follows.
+        quote: The documentation's words on effects above a pause.
+        upstream: What its maintainers know of the findings.
+    """
+
+    language: str
+    package: str
+    version: str
+    departs: str = ""
+    documentation: str
+    quote: Quote
+    upstream: list[Upstream] = []
+
+    @property
+    def shared(self) -> list[Path]:
+        return files_in(DOMAIN)
+
+    @property
+    def programs(self) -> list[Any]:
+        return [self.version, *super().programs]
+
+    @property
+    def built(self) -> Path:
         return cache() / self.name
 
 
@@ -201,14 +235,12 @@ class Peer(Described):
     """A server.
 
     Attributes:
-        style: The letter of the option whose author code is most similar.
         old_clients: What a cell says of old clients if the build speaks to none.
         start: The command that starts it, run in its folder in the cache.
         variants: The variants, default settings first.
         probes: The extra runs.
     """
 
-    style: str
     old_clients: str = "not spoken"
     start: list[str]
     variants: list[Variant]
@@ -232,28 +264,35 @@ def cache() -> Path:
     return Path(base) / "mrtr-options" / "scoreboard"
 
 
-def peers(folder: Path = FOLDER) -> dict[str, Peer]:
-    """Return every server, by name, in the order of their `order`."""
-    found: list[tuple[int, Peer]] = []
-    for path in folder.glob("*/peer.toml"):
+def described(of: type[Of], files: Iterable[Path]) -> dict[str, Of]:
+    """Return what files of folders describe, by the folder's name, in the order of `order`."""
+    found: list[tuple[int, str, Of]] = []
+    for path in files:
         about = tomllib.loads(path.read_text(encoding="utf-8"))
-        found.append((about.pop("order"), Peer(name=path.parent.name, **about)))
-    return {peer.name: peer for _, peer in sorted(found, key=lambda each: (each[0], each[1].name))}
+        name = path.parent.name
+        order = about.pop("order")
+        found.append((order, name, of(name=name, folder=path.parent, **about)))
+    return {name: each for _, name, each in sorted(found, key=lambda each: each[:2])}
 
 
-def missing(file: Path = FOLDER / "unavailable.toml") -> list[Missing]:
+def peers(folder: Path = FOLDER) -> dict[str, Peer]:
+    """Return every server, by name."""
+    return described(Peer, folder.glob("*/peer.toml"))
+
+
+def missing() -> list[Missing]:
     """Return the servers that cannot be installed here, in the order of the file."""
-    listed = tomllib.loads(file.read_text(encoding="utf-8"))
+    listed = tomllib.loads((FOLDER / "unavailable.toml").read_text(encoding="utf-8"))
     return [Missing.model_validate(each) for each in listed["server"]]
 
 
-def is_built(peer: Described) -> bool:
+def is_built(peer: Program) -> bool:
     """Return whether the program of a folder is built, from its present sources."""
     stamp = peer.built / ".digest"
     return stamp.is_file() and stamp.read_text(encoding="utf-8") == peer.digest
 
 
-def build(peer: Described, tell: Callable[[str], None]) -> None:
+def build(peer: Program, tell: Callable[[str], None]) -> None:
     """Build the program of a folder, unless it is built. Package caches shorten later builds.
 
     Args:
@@ -305,41 +344,39 @@ def _why(printed: str) -> str:
     return found[:SAYS_CHARACTERS]
 
 
-@asynccontextmanager
-async def running(
-    peer: Peer, variant: Variant, ledger: Path, instances: int, secret: str
-) -> AsyncGenerator[list[str]]:
-    """Run instances of a built server for the block, and yield their URLs.
+@dataclass(frozen=True)
+class Instances:
+    """Running instances of a server.
 
-    Args:
-        peer: The server.
-        variant: The settings.
+    Attributes:
+        urls: Their URLs.
         ledger: The SQLite file in which they count effects.
-        instances: The number of instances.
-        secret: The key that all instances share, if they take a key.
+    """
+
+    urls: list[str]
+    ledger: Path
+
+
+@asynccontextmanager
+async def running(peer: Peer, variant: Variant, instances: int = 2) -> AsyncGenerator[Instances]:
+    """Run instances of a built server for the block, which share a key, if they take one.
 
     Raises:
         Unavailable: An instance ends, or does not listen.
     """
-    async with AsyncExitStack() as stack:
-        urls: list[str] = []
-        for _ in range(instances):
-            port = free_port()
-            env = {"PORT": str(port), "MRTR_LEDGER": str(ledger), "STATE_SECRET": secret}
-            urls.append(f"http://127.0.0.1:{port}/mcp")
-            log = ledger.with_name(f"{port}.log")
-            process = await start([*peer.start, variant.name], peer.built, env, log)
-            stack.push_async_callback(end, process)
-            await _up(process, urls[-1], log)
-        yield urls
-
-
-async def _up(process: Process, url: str, log: Path) -> None:
-    if await comes_up(process, url):
-        return
-    what = "ends" if process.returncode is not None else f"does not listen in {START_SECONDS:.0f} s"
-    printed = await anyio.Path(log).read_text(encoding="utf-8", errors="replace")
-    raise Unavailable(f"the server {what}: {_why(printed)}")
+    secret = secrets.token_hex(32)
+    with scratch() as folder:
+        found = Instances([], folder / "effects.sqlite")
+        async with AsyncExitStack() as stack:
+            for _ in range(instances):
+                port = free_port()
+                env = {"PORT": str(port), "MRTR_LEDGER": str(found.ledger), "STATE_SECRET": secret}
+                found.urls.append(f"http://127.0.0.1:{port}/mcp")
+                log = folder / f"{port}.log"
+                command = [*peer.start, variant.name]
+                server = listening(command, peer.built, env, log, found.urls[-1])
+                await stack.enter_async_context(server)
+            yield found
 
 
 # --- programs -----------------------------------------------------------------------------------
@@ -393,6 +430,27 @@ async def comes_up(process: Process, url: str) -> bool:
                 return True
             await anyio.sleep(PAUSE_SECONDS)
     return False
+
+
+@asynccontextmanager
+async def listening(
+    command: Sequence[str], folder: Path, env: dict[str, str], log: Path, url: str
+) -> AsyncGenerator[Process]:
+    """Run a server for the block, from the moment at which it listens at a URL. See `start`.
+
+    Raises:
+        Unavailable: It ends, or does not listen.
+    """
+    process = await start(command, folder, env, log)
+    try:
+        if not await comes_up(process, url):
+            is_over = process.returncode is not None
+            what = "ends" if is_over else f"does not listen in {START_SECONDS:.0f} s"
+            printed = await anyio.Path(log).read_text(encoding="utf-8", errors="replace")
+            raise Unavailable(f"the server {what}: {_why(printed)}")
+        yield process
+    finally:
+        await end(process)
 
 
 def kill(process: Process) -> None:

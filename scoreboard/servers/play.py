@@ -6,22 +6,21 @@ Knows `check` and the servers; nothing of any library.
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import anyio
 from pydantic import BaseModel
 
-from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.history.narrate import CLIENT, narrate
-from mrtr_options.review.bench.setup import Fleet, Policy
-from mrtr_options.review.check.findings import Finding
+from mrtr_options.review.bench.history.narrate import line_of, narrate
+from mrtr_options.review.bench.scenario import Fleet
+from mrtr_options.review.check.breaches import Breach
+from mrtr_options.review.check.review import Listeners
 from mrtr_options.review.check.story import story
 from mrtr_options.review.check.targets import CannotJudge, Extent, Report, check_url
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
+from scoreboard import today
 from scoreboard.servers.peers import Peer, Probe, Unavailable, Variant, running
 from scoreboard.used import Used
 
@@ -55,7 +54,7 @@ class Tried(BaseModel):
         shown: The sets of faults that show each anomaly; "" is the empty set.
     """
 
-    policy: Policy
+    policy: str
     fleet: Fleet
     histories: int
     shown: dict[str, list[str]]
@@ -76,6 +75,24 @@ class Old(BaseModel):
     asked: int
     audits: int
     bills: int
+
+
+class CellRun(BaseModel):
+    """The run of a cell of the first table.
+
+    Attributes:
+        date: The day of the run; empty for the day of the review.
+        reaches: Whether a text of the tool's exception is in a response to the client.
+        says: The text or the message of the last response.
+        bills: The number of charges.
+        history: The run, a line for each event.
+    """
+
+    date: str = ""
+    reaches: bool = False
+    says: str = ""
+    bills: int = 0
+    history: list[str]
 
 
 class Life(BaseModel):
@@ -107,6 +124,8 @@ class ServerReview(BaseModel):
         life: The life of its states, by the clock; None if it was not measured.
         probes: The output of each probe, by name; for the default settings only.
         left_out: The number of runs that were left out, by reason.
+        cells: The run of each cell of the first table; without those that the server cannot be
+            asked for.
         cannot: The reason that there are no results; empty if there are.
     """
 
@@ -126,41 +145,34 @@ class ServerReview(BaseModel):
     life: Life | None = None
     probes: dict[str, list[str]] = {}
     left_out: dict[str, int] = {}
+    cells: dict[str, CellRun] = {}
     cannot: str = ""
 
 
 async def review(peer: Peer, variant: Variant, tell: Told) -> ServerReview:
     """Review a built server, on two instances."""
-    today = datetime.now(UTC).date().isoformat()
-    found = ServerReview(version=peer.version, date=today)
+    found = ServerReview(version=peer.version, date=today())
     began = Used.so_far()
     probes = dict[str, list[str]]()
 
     def begin(name: str, _: int = 0) -> None:
         tell(f"{peer.name} {variant.name}: {name}")
 
-    with scratch() as folder:
-        ledger = folder / "effects.sqlite"
-        begin("two instances to start")
-        try:
-            async with running(peer, variant, ledger, 2, secrets.token_hex(32)) as urls:
-                report = await check_url(urls, ledger, Extent(), begin)
-                for probe in peer.probes if variant is peer.variants[0] else ():
-                    begin(probe.name)
-                    probes[probe.name] = await _printed(peer, probe, urls[0])
-        except (Unavailable, CannotJudge) as error:
-            found.cannot = str(error)
-            return found
+    begin("two instances to start")
+    try:
+        async with running(peer, variant) as there:
+            report = await check_url(there.urls, there.ledger, Extent(), Listeners(begin))
+            for probe in peer.probes if variant is peer.variants[0] else ():
+                begin(probe.name)
+                probes[probe.name] = await _printed(peer, probe, there.urls[0])
+    except (Unavailable, CannotJudge) as error:
+        found.cannot = str(error)
+        return found
     took = Used.so_far() - began
-    return taken(report).model_copy(
-        update={
-            "version": peer.version,
-            "date": today,
-            "seconds": took.seconds,
-            "cpu_seconds": took.cpu_seconds,
-            "probes": probes,
-        }
-    )
+    seen = taken(report)
+    seen.version, seen.date, seen.probes = found.version, found.date, probes
+    seen.seconds, seen.cpu_seconds = took.seconds, took.cpu_seconds
+    return seen
 
 
 async def _printed(peer: Peer, probe: Probe, url: str) -> list[str]:
@@ -198,7 +210,7 @@ def taken(report: Report) -> ServerReview:
         judged=report.judged,
         runs=report.runs,
         holds=report.holds,
-        breaks=[_broken(each) for each in report.findings],
+        breaks=[_broken(each) for each in report.breaches],
         departs=[_broken(each) for each in report.departures],
         tried=[_tried(each) for each in explored],
         histories=histories,
@@ -208,11 +220,9 @@ def taken(report: Report) -> ServerReview:
     )
 
 
-def _broken(finding: Finding) -> Broken:
-    problem = finding.problem
-    return Broken(
-        rule=finding.rule, allowed=problem.allowed, came=problem.came, story=story(finding)
-    )
+def _broken(breach: Breach) -> Broken:
+    problem = breach.problem
+    return Broken(rule=breach.rule, allowed=problem.allowed, came=problem.came, story=story(breach))
 
 
 def _tried(explored: Explored) -> Tried:
@@ -227,21 +237,5 @@ def _tried(explored: Explored) -> Tried:
 
 def told(history: History) -> list[str]:
     """Return a history in lines, without the rows that belong to no request."""
-    lines: list[str] = []
-    for row in narrate(history):
-        match row.kind:
-            case "request":
-                lines.append(f"{row.number}. {row.text}")
-            case "response":
-                unseen = " (and never sees it)" if row.lost else ""
-                lines.append(f"   gets {row.text}{unseen}")
-            case "effect":
-                lines.append(f"   effect: {row.text}")
-            case "question" | "answer" if CLIENT not in (row.start, row.end):
-                # A question that is pushed to an old client.
-                lines.append(f"   {row.label}")
-            case "failure" | "crash" | "change" | "time":
-                lines.append(f"   {row.text}")
-            case _:
-                pass
-    return lines
+    lines = map(line_of, narrate(history))
+    return [line for line in lines if line is not None]

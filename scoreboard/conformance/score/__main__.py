@@ -15,9 +15,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pydantic import BaseModel, Field
@@ -84,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _judge(url: str) -> int:
     install()
-    for check in proposed(url):
+    for check in of_server(url, proposed=True):
         print(f"{check.status:<8} {check.id} {check.message}".rstrip())
     return 0
 
@@ -115,9 +114,21 @@ def _score(again: Sequence[str]) -> int:
 
 
 def checks_of(program: tuple[Side, str, str]) -> dict[str, str]:
-    """Return the suite's checks of a program."""
+    """Return the suite's checks of a program, or those of the proposed scenarios."""
     side, name, _ = program
-    return RUNS[side](name)
+    is_proposed = side.startswith("proposed")
+    if side.endswith("client"):
+        command = f"{sys.executable} -m {__package__}.client {name}"
+        scenarios = [CLIENT_CONDUCT] if is_proposed else CLIENT_SCENARIOS
+        return worst(
+            check
+            for scenario in scenarios
+            for check in conformance(
+                "client", "--command", command, "--scenario", scenario, proposed=is_proposed
+            )
+        )
+    with serving("score.correct", *([] if name == "correct" else [name])) as url:
+        return worst(of_server(url, proposed=is_proposed))
 
 
 def keep(kept: SuiteRuns, side: Side, name: str, outcome: Outcome) -> None:
@@ -187,52 +198,9 @@ def worst(checks: Iterable[Check]) -> dict[str, str]:
     return dict(sorted(statuses.items()))
 
 
-def of_server(name: str) -> dict[str, str]:
-    """Return the suite's checks of a server."""
-    with started(name) as url:
-        return worst(conformance("server", "--url", url, "--suite", "all"))
-
-
-def started(name: str) -> AbstractContextManager[str]:
-    """Run the correct server, or a mutant, for a block, and yield its URL."""
-    return serving("score.correct", *([] if name == "correct" else [name]))
-
-
-def of_client(name: str) -> dict[str, str]:
-    """Return the suite's checks of a client."""
-    command = f"{sys.executable} -m {__package__}.client {name}"
-    return worst(
-        check
-        for scenario in CLIENT_SCENARIOS
-        for check in conformance("client", "--command", command, "--scenario", scenario)
-    )
-
-
-def of_proposed_client(name: str) -> dict[str, str]:
-    """Return the checks of the proposed scenario for clients."""
-    command = f"{sys.executable} -m {__package__}.client {name}"
-    return worst(
-        conformance("client", "--command", command, "--scenario", CLIENT_CONDUCT, proposed=True)
-    )
-
-
-def of_proposed(name: str) -> dict[str, str]:
-    """Return the checks of the proposed scenarios on a server."""
-    with started(name) as url:
-        return worst(proposed(url))
-
-
-def proposed(url: str) -> list[Check]:
-    """Run the proposed scenarios on a server, and return all their checks."""
-    return conformance("server", "--url", url, "--suite", "all", proposed=True)
-
-
-RUNS: dict[Side, Callable[[str], dict[str, str]]] = {
-    "server": of_server,
-    "client": of_client,
-    "proposed": of_proposed,
-    "proposed client": of_proposed_client,
-}
+def of_server(url: str, *, proposed: bool) -> list[Check]:
+    """Run the suite on a server, with or without the proposed scenarios."""
+    return conformance("server", "--url", url, "--suite", "all", proposed=proposed)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,16 @@ Knows `requirements.toml`, the mutants and their code; runs nothing, so it needs
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from mrtr_options.review.explore.kept import KeptFile, digest_of
 from mrtr_options.terminal import markdown
@@ -33,18 +35,36 @@ SCENARIOS = FOLDER / "scenarios" / "input-required-result-conduct.ts"
 
 CLIENT_SCENARIO = SCENARIOS.with_name("mrtr-client-conduct.ts")
 
-Side = Literal["server", "client", "proposed", "proposed client"]
+Side = Literal["server", "client", "proposed", "proposed_client"]
 """Servers and clients under the published suite, and both under the proposed scenarios."""
 
-PROGRAMS: dict[Side, dict[str, type]] = {
-    "server": {"correct": correct.Fixture, **MUTANTS, **OTHERS},
+_SERVERS = {"correct": correct.Fixture, **MUTANTS, **OTHERS}
+
+PROGRAMS: dict[Side, Mapping[str, type]] = {
+    "server": _SERVERS,
     "client": CLIENTS,
-    "proposed": {"correct": correct.Fixture, **MUTANTS, **OTHERS},
-    "proposed client": CLIENTS,
+    "proposed": _SERVERS,
+    "proposed_client": CLIENTS,
 }
 """The correct server and client, and their mutants, by name."""
 
 BAD = ("FAILURE", "WARNING")
+
+SECTIONS = {
+    "basic/patterns/mrtr": "mrtr",
+    "client/elicitation": "elicitation",
+    "server/tools": "tools",
+    "basic/index": "responses",
+}
+"""The section of each page of the specification; the other pages are about lost streams."""
+
+Level = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"]
+
+
+def keyword_in(row: dict[str, Any]) -> Level:
+    """Return the keyword of a sentence."""
+    (found,) = re.findall(r"\b(?:MUST|SHOULD)(?: NOT)?\b", row["text"])
+    return found
 
 
 class Requirement(BaseModel):
@@ -53,17 +73,21 @@ class Requirement(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: str
-    section: str
     who: Literal["server", "client"]
-    level: Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"]
     anchor: str
     text: str
+    level: Level = Field(default_factory=keyword_in)
     check: str = ""
     mutant: str = ""
     other: str = ""
     harm: str = ""
     repeats: str = ""
     why: str = ""
+
+    @property
+    def section(self) -> str:
+        """The section of the score that it counts in."""
+        return SECTIONS.get(self.anchor.partition("#")[0], "lost streams")
 
 
 class Outcome(BaseModel):
@@ -89,12 +113,7 @@ class SuiteRuns(BaseModel):
     proposed_client: dict[str, Outcome] = {}
 
     def of(self, side: Side) -> dict[str, Outcome]:
-        return {
-            "server": self.server,
-            "client": self.client,
-            "proposed": self.proposed,
-            "proposed client": self.proposed_client,
-        }[side]
+        return getattr(self, side)
 
     def found_by(self, side: Side, name: str) -> list[str]:
         """Return the checks that find a mutant.
@@ -114,11 +133,31 @@ KEPT = KeptFile(RESULTS, SuiteRuns)
 """The kept results."""
 
 
+def proposed_checks() -> dict[str, tuple[str, Requirement]]:
+    """Return each check of the proposed scenarios: its negative fixture, and what it holds."""
+    kept = tomllib.loads(SCENARIOS.with_name("sep-2322-conduct.toml").read_text(encoding="utf-8"))
+    by_id = {row.id: row for row in requirements()}
+    by_fixture = {name: row for row in requirements() for name in (row.mutant, row.other)}
+    return {
+        check: (fixture, by_id[held[0]] if held else by_fixture[fixture])
+        for check, (fixture, *held) in kept.items()
+    }
+
+
+def traceability() -> str:
+    """Return the rows of these checks, in the form of the suite's `src/seps/*.yaml`."""
+    return "\n".join(
+        f"  - check: {check}\n    text: {json.dumps(row.text, ensure_ascii=False)}\n"
+        f"    url: {SPECIFICATION}{row.anchor}"
+        for check, (_, row) in proposed_checks().items()
+    )
+
+
 @cache
 def requirements() -> list[Requirement]:
     """Return the table's rows, in the order of the pages."""
-    rows = tomllib.loads(REQUIREMENTS.read_text(encoding="utf-8"))["requirement"]
-    return [Requirement.model_validate(row) for row in rows]
+    rows = tomllib.loads(REQUIREMENTS.read_text(encoding="utf-8"))
+    return [Requirement(id=name, **row) for name, row in rows.items()]
 
 
 def read() -> SuiteRuns:
@@ -154,20 +193,28 @@ def of(found: Iterable[bool]) -> str:
 
 PROPOSED: dict[Literal["server", "client"], Side] = {
     "server": "proposed",
-    "client": "proposed client",
+    "client": "proposed_client",
 }
 """The proposed scenarios of each side."""
 
 
-def finds(kept: SuiteRuns, row: Requirement, *, proposed: bool = False, name: str = "") -> bool:
-    """Return whether the suite finds a row's mutant, or the program `name` in its place.
+def found_of(kept: SuiteRuns, programs: Iterable[tuple[str, Requirement]]) -> tuple[str, str]:
+    """Return how many of some programs the suite finds, without and with the proposed scenarios.
 
-    With `proposed`, the proposed scenarios may find it, too.
+    Args:
+        kept: The kept results.
+        programs: The programs, by name, with the sentence that each breaks.
     """
-    name = name or row.mutant
-    if kept.found_by(row.who, name):
-        return True
-    return proposed and bool(kept.found_by(PROPOSED[row.who], name))
+    found = [
+        [bool(kept.found_by(side, name)) for side in (row.who, PROPOSED[row.who])]
+        for name, row in programs
+    ]
+    return of(published for published, _ in found), of(map(any, found))
+
+
+def mutants_found(kept: SuiteRuns, rows: Iterable[Requirement]) -> tuple[str, str]:
+    """Return how many mutants of some sentences the suite finds; see `found_of`."""
+    return found_of(kept, ((row.mutant, row) for row in rows))
 
 
 def scores(kept: SuiteRuns) -> str:
@@ -178,12 +225,9 @@ def scores(kept: SuiteRuns) -> str:
         must = [row for row in server if row.level.startswith("MUST")]
         should = [row for row in server if row not in must]
         clients = [row for row in rows if row.who == "client"]
-        return [
-            *(of(finds(kept, row) for row in part) for part in (server, must, should)),
-            of(finds(kept, row, proposed=True) for row in server),
-            of(finds(kept, row) for row in clients),
-            of(finds(kept, row, proposed=True) for row in clients),
-        ]
+        published, with_ours = mutants_found(kept, server)
+        levels = (mutants_found(kept, part)[0] for part in (must, should))
+        return [published, *levels, with_ours, *mutants_found(kept, clients)]
 
     rows = [*broken("server"), *broken("client")]
     sections = dict.fromkeys(row.section for row in requirements())
@@ -198,14 +242,6 @@ def scores(kept: SuiteRuns) -> str:
         "with the proposed scenario",
     )
     return markdown(("section", *head), lines)
-
-
-def link(row: Requirement) -> str:
-    return f"[{row.id}]({SPECIFICATION}{row.anchor})"
-
-
-def doc(side: Side, name: str) -> str:
-    return " ".join((PROGRAMS[side][name].__doc__ or "").split())
 
 
 def mutants(kept: SuiteRuns, who: Literal["server", "client"]) -> str:
@@ -238,9 +274,9 @@ def _table(
         ("sentence", "level", f"the {who}", "published suite", "proposed scenarios"),
         (
             [
-                link(row),
+                f"[{row.id}]({SPECIFICATION}{row.anchor})",
                 row.level,
-                doc(row.who, name),
+                " ".join((PROGRAMS[row.who][name].__doc__ or "").split()),
                 _found(kept, row.who, name),
                 _found(kept, PROPOSED[row.who], name),
             ]
@@ -255,13 +291,6 @@ def _found(kept: SuiteRuns, side: Side, name: str) -> str:
     if not first:
         return "no"
     return f"`{first}`" + (f" +{len(more)}" if more else "")
-
-
-def others_score(kept: SuiteRuns) -> tuple[str, str]:
-    """Return how many of them the published suite finds, without and with our scenarios."""
-    rows = _rows_of_others().items()
-    alone = of(finds(kept, row, name=name) for name, row in rows)
-    return alone, of(finds(kept, row, name=name, proposed=True) for name, row in rows)
 
 
 def idle(kept: SuiteRuns, side: Side) -> str:
@@ -282,12 +311,10 @@ def unseen() -> str:
 
 def numbers(kept: SuiteRuns) -> str:
     """Return the score in a few sentences."""
-    server = of(finds(kept, row) for row in broken("server"))
-    on_page = of(finds(kept, row) for row in broken("server") if row.section == "mrtr")
-    clients = of(finds(kept, row) for row in broken("client"))
-    more = of(finds(kept, row, proposed=True) for row in broken("server"))
-    more_clients = of(finds(kept, row, proposed=True) for row in broken("client"))
-    unknown, unknown_more = others_score(kept)
+    server, more = mutants_found(kept, broken("server"))
+    clients, more_clients = mutants_found(kept, broken("client"))
+    on_page, _ = mutants_found(kept, (row for row in broken("server") if row.section == "mrtr"))
+    unknown, unknown_more = found_of(kept, _rows_of_others().items())
     rows = requirements()
     with_mutant = len([row for row in rows if row.mutant])
     repeated = len([row for row in rows if row.repeats])
@@ -313,3 +340,7 @@ def failed_by_correct(kept: SuiteRuns) -> str:
         f"The correct server itself fails {len(failed)} of the {len(checks)} checks that the"
         f" published suite makes on it; a mutant counts by what it fails beside these: {names}."
     )
+
+
+if __name__ == "__main__":
+    print(traceability())

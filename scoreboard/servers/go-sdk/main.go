@@ -153,7 +153,7 @@ func weather(ctx context.Context, req *mcp.CallToolRequest, args arguments) (*mc
 	var carried state
 	if req.Params.RequestState != "" {
 		err := json.Unmarshal([]byte(req.Params.RequestState), &carried)
-		if err != nil || !slices.Contains(order, carried.Place) {
+		if err != nil || !slices.Contains(names, carried.Place) {
 			return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this state names no place"}
 		}
 	}

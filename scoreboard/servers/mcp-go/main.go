@@ -122,7 +122,7 @@ func weather(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolRes
 
 	// The state is what an earlier round handed out, as in the guide: the place.
 	place := request.Params.RequestState
-	if place != "" && !slices.Contains(order, place) {
+	if place != "" && !slices.Contains(names, place) {
 		return mcp.NewToolResultError("this state names no place"), nil
 	}
 	if len(names) == 1 {

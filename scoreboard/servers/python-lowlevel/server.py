@@ -70,15 +70,15 @@ def location_in(params: CallToolRequestParams) -> str:
     raise MCPError(INVALID_PARAMS, "weather takes a location of 1 to 100 characters")
 
 
-def place_in(state: str | None) -> str | None:
-    """Return the place that an earlier round settled; None if there was none."""
+def place_in(state: str | None, names: list[str]) -> str | None:
+    """Return the place, one of these, that an earlier round settled; None if there was none."""
     if state is None:
         return None
     try:
         place = json.loads(state)["place"]
     except (ValueError, TypeError, KeyError):
         place = None
-    if place not in weather.TODAY:
+    if place not in names:
         raise MCPError(INVALID_PARAMS, "this state names no place")
     return place
 
@@ -138,12 +138,12 @@ async def call_tool(
     ctx: ServerRequestContext, params: CallToolRequestParams
 ) -> CallToolResult | InputRequiredResult:
     location = location_in(params)
-    place = place_in(params.request_state)
+    names = weather.places(location)
+    place = place_in(params.request_state, names)
     answers = params.input_responses or {}
 
     await weather.audit(location)
 
-    names = weather.places(location)
     if not names:
         return text(f"There is no {location!r}.", is_error=True)
     if len(names) == 1:

@@ -168,6 +168,9 @@ impl ServerHandler for WeatherServer {
         weather::audit(location).map_err(failed)?;
 
         let names = weather::places(location);
+        if state.place.as_deref().is_some_and(|settled| !names.contains(&settled)) {
+            return Err(ErrorData::invalid_params("this state names no place", None));
+        }
         let place = match (names.as_slice(), state.place) {
             ([], _) => {
                 let words = format!("There is no {location}.");

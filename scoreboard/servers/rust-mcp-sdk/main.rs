@@ -162,6 +162,9 @@ impl ServerHandler for WeatherHandler {
         weather::audit(&location).map_err(failed)?;
 
         let names = weather::places(&location);
+        if settled.as_deref().is_some_and(|place| !names.contains(&place)) {
+            return Err(refused("this state names no place"));
+        }
         let place = match (names.as_slice(), settled) {
             ([], _) => return Ok(tool_error(format!("There is no {location}.")).into()),
             ([only], _) => only.to_string(),

@@ -136,6 +136,9 @@ async fn weather(ctx: RequestContext, Input { location }: Input) -> Result<Outco
     weather::audit(&location).map_err(failed)?;
 
     let names = weather::places(&location);
+    if settled.as_ref().is_some_and(|settled| !names.contains(&settled.place.as_str())) {
+        return Err(Error::invalid_params("this state names no place"));
+    }
     let place = match (names.as_slice(), settled) {
         ([], _) => return Ok(refusal(format!("There is no {location}."))),
         ([only], _) => only.to_string(),

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { localhostHostValidation, localhostOriginValidation, NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, createRequestStateCodec, inputRequired, inputResponse, McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import { audit, bill, places, report, today, trimmed } from './weather.mjs';
+import { audit, bill, places, report, trimmed } from './weather.mjs';
 
 const codec =
     process.argv[2] === 'hardened'
@@ -25,14 +25,14 @@ function ask(key, message, choices, requestState) {
     return inputRequired({ inputRequests: { [key]: question }, requestState });
 }
 
-// What an earlier round settled. Without a codec the state is what the client sent.
-function placeIn(state) {
+// What an earlier round settled, of these places. Without a codec the state is what the client sent.
+function placeIn(state, names) {
     if (state === undefined) return undefined;
     let place;
     try {
         ({ place } = codec ? state : JSON.parse(state));
     } catch {}
-    if (!(place in today)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'this state names no place');
+    if (!names.includes(place)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'this state names no place');
     return place;
 }
 
@@ -60,7 +60,7 @@ function buildServer() {
 
             const names = places(location);
             if (names.length === 0) return text(`There is no ${location}.`, true);
-            const settled = placeIn(ctx.mcpReq.requestState());
+            const settled = placeIn(ctx.mcpReq.requestState(), names);
             let place = names.length === 1 ? names[0] : settled;
             if (place === undefined) {
                 const { value, result } = answered(ctx, 'place', names);

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-const madeUp = `{"place":"Lisbon, Portugal"}`
+const madeUp = `{"place":"Springfield, Illinois"}`
 
 func main() {
 	ctx := context.Background()

@@ -1,4 +1,4 @@
-"""The tables and lines of docs/results/CLIENTS.md: the model of each shipped client, its charges.
+"""The tables and lines of docs/results/CLIENTS.md: the policy of each shipped client, its charges.
 
 Knows the kept runs and their counts; nothing of any client.
 """
@@ -8,19 +8,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.messages import ERAS, Era
+from mrtr_options.sdk.testing import Policy
 from mrtr_options.terminal import markdown
 from scoreboard.clients.counts import (
-    ORDER,
-    Charged,
-    Model,
+    ENDINGS,
+    REACTIONS,
     behaviours,
+    charges,
     lost,
     made_again,
-    of_model,
+    number_shipped,
+    policy_of,
     shipped,
     spoken,
     takes_state_alone,
+    twice_of,
+    with_policy,
 )
 from scoreboard.clients.kept import Report
 from scoreboard.clients.page import (
@@ -31,14 +35,14 @@ from scoreboard.clients.page import (
     addresses,
     anchor,
     conduct,
-    outcomes_by_server,
+    outcomes,
 )
 from scoreboard.clients.peers import RETRYING
 from scoreboard.clients.play import Seen
 from scoreboard.clients.server import DEFAULT
 from scoreboard.clients.troubles import TROUBLES
 
-MODELS: dict[Model, str] = {
+THEY: dict[Policy, str] = {
     "stops": "stop: they report the error to the application, or nothing",
     "calls again": "call the tool again, by themselves or through their model",
     "resends": "resend the lost round, with its state",
@@ -53,28 +57,20 @@ def by_client(report: Report) -> str:
     titles = {name: f"{each.title} {each.version}" for name, each in report.clients.items()}
     anchors = {where: anchor(title) for title, where in addresses(report).items()}
     rows: list[Sequence[str]] = []
-    for each in behaviours(report):
-        at = anchors[f"clients/{each.client}/{each.era}"]
-        counts = (each.lost, each.resent, each.called_again, each.told, each.hung, each.dead)
-        charges = [
-            f"{charged.twice} of {charged.calls}"
+    for (client, era), found in behaviours(report).items():
+        twice = (
+            twice_of(chosen(report.of(client, era, server)))
             for chosen in (lost, made_again)
             for server in (report.first_server, DEFAULT)
-            for charged in [Charged.of(chosen(report.of(each.client, each.era, server)))]
-        ]
-        name = f'<a id="{at}"></a>{titles[each.client]}'
-        rows.append((name, each.era, f"**{each.model}**", *map(str, counts), *charges))
+        )
+        name = f'<a id="{anchors[f"clients/{client}/{era}"]}"></a>{titles[client]}'
+        rows.append((name, era, f"**{policy_of(found)}**", *map(str, found.values()), *twice))
     return markdown(
         (
             "client",
             "era",
             "when a response is lost, it",
-            "responses lost over HTTP",
-            "sent again",
-            "called again",
-            "told of an error",
-            "told nothing",
-            "client of no use afterwards",
+            *REACTIONS,
             "charged twice, F",
             "charged twice, the default",
             "the application calls again: charged twice, F",
@@ -101,10 +97,10 @@ def refused(report: Report) -> str:
             for server in (report.first_server, DEFAULT)
         )
         names = (_named(report, first, sends) or "none" for sends in SENDS)
-        charges = (
-            Charged.of(each for each in runs if each.era == "modern") for runs in (first, default)
+        twice = (
+            twice_of(each for each in runs if each.era == "modern") for runs in (first, default)
         )
-        rows.append((trouble.says, *names, *(f"{each.twice} of {each.calls}" for each in charges)))
+        rows.append((trouble.says, *names, *twice))
     heads = ("the answer", *SENDS, "charged twice, F", "charged twice, the default")
     return markdown(heads, rows)
 
@@ -140,12 +136,13 @@ def resenders(report: Report) -> tuple[set[str], set[str]]:
 
 def resend(report: Report) -> str:
     """Return a sentence on the clients that send a request again, and on those that call again."""
-    number = _number_shipped(report)
-    lost, again = len(of_model(report, "resends")), len(of_model(report, "calls again"))
+    libraries = {each.library for each in report.clients.values() if not each.is_ours}
+    lost, again = len(with_policy(report, "resends")), len(with_policy(report, "calls again"))
     tried, resent = resenders(report)
     return (
-        f"{lost} of [{number} clients](CLIENTS.md) resend a lost request, and {again} call the tool"
-        f" again. {len(resent)} of {len(tried)} that were tried resend a request that is\n"
+        f"{lost} of [{number_shipped(report)} clients](CLIENTS.md) of {len(libraries)} libraries"
+        f" resend a lost request, and {again} call the tool again.\n"
+        f"{len(resent)} of {len(tried)} that were tried resend a request that is "
         "[redirected, or needs a new token](CLIENTS.md#who-sends-a-request-twice)."
     )
 
@@ -153,9 +150,13 @@ def resend(report: Report) -> str:
 def totals(report: Report) -> str:
     """Return a table of the charges of all shipped clients, by era and server."""
     heads = ("era", "server", *(each.lstrip(MARKS) for each in OUTCOMES))
-    return markdown(
-        heads, [[era, *cells] for era in ERAS for cells in outcomes_by_server(report, era)]
-    )
+    rows = [
+        (era, title, *outcomes(runs))
+        for era in ERAS
+        for server, title in report.servers.items()
+        if (runs := shipped(report, server, era))
+    ]
+    return markdown(heads, rows)
 
 
 def lines(report: Report) -> str:
@@ -165,12 +166,12 @@ def lines(report: Report) -> str:
 
 def _line(report: Report, name: str) -> str:
     about = report.clients[name]
-    takes = {True: ["It takes a state without a question."], None: [], False: []}
+    takes = "It takes a state without a question." if takes_state_alone(report, name) else ""
     parts = [
         f"- **{about.title}** (`{about.library}` {about.version}, {about.date}).",
         about.note,
         *conduct(report, name),
-        *takes[takes_state_alone(report, name)],
+        takes,
     ]
     return " ".join(filter(None, parts))
 
@@ -181,23 +182,19 @@ def headline(report: Report) -> str:
 
 
 def headlines(report: Report) -> list[str]:
-    """Return the sentences: the clients of each model, then the charges with F and the default."""
-    models = [_which(report, model) for model in ORDER]
-    return [*models, *(_charges(report, server) for server in (report.first_server, DEFAULT))]
+    """Return the sentences: the clients by policy, then the charges with F and the default."""
+    policies = [_which(report, policy) for policy in THEY]
+    return [*policies, *(_charges(report, server) for server in (report.first_server, DEFAULT))]
 
 
-def _which(report: Report, model: Model) -> str:
-    """Return a sentence that counts and names the shipped clients of one model."""
-    found = of_model(report, model)
+def _which(report: Report, policy: Policy) -> str:
+    """Return a sentence that counts and names the shipped clients with one policy."""
+    found = with_policy(report, policy)
     names = ", ".join(_in_eras(report, name, eras) for name, eras in found.items())
-    counted = f"**{len(found)} of {_number_shipped(report)} clients {MODELS[model]}.**"
+    counted = f"**{len(found)} of {number_shipped(report)} clients {THEY[policy]}.**"
     set_so = len([name for name in found if name.endswith(RETRYING)])
     by_setting = f" {set_so} of them do so only with a setting that is off by default."
     return counted + (by_setting if set_so else "") + (f" {names}." if names else "")
-
-
-def _number_shipped(report: Report) -> int:
-    return len([each for each in report.clients.values() if not each.is_ours])
 
 
 def _in_eras(report: Report, client: str, eras: Sequence[Era]) -> str:
@@ -209,11 +206,11 @@ def _in_eras(report: Report, client: str, eras: Sequence[Era]) -> str:
 
 def _charges(report: Report, server: str) -> str:
     runs = shipped(report, server)
-    once = Charged.of(lost(runs))
-    again = Charged.of(made_again(runs))
+    found = charges(lost(runs))
+    twice, told, hung, *_ = (found[each] for each in ENDINGS)
     return (
-        f"With {report.servers[server]}, {once.calls} calls of shipped clients lose a response:"
-        f" {once.twice} charge twice, {once.told_of_error} charge once and tell the user of an"
-        f" error, and {once.hung} charge once and tell nothing. Where the application then calls"
-        f" again, {again.twice} of {again.calls} charge twice."
+        f"With {report.servers[server]}, {found.total()} calls of shipped clients lose a response:"
+        f" {twice} charge twice, {told} charge once and tell the user of an"
+        f" error, and {hung} charge once and tell nothing. Where the application then calls"
+        f" again, {twice_of(made_again(runs))} charge twice."
     )
