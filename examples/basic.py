@@ -77,7 +77,7 @@ async def call_greet(
     # may not fit the schema, and it may come without any question having been asked: it is read
     # with the same suspicion as the arguments.
     if not isinstance(answer, types.ElicitResult):
-        raise bad_answer("it is not the result of an elicitation")
+        raise bad_answer(NAME, "it is not the result of an elicitation")
 
     # "No" and "not now" are answers. They end the call and are not asked again, and content that
     # comes along with them is not looked at.
@@ -90,7 +90,7 @@ async def call_greet(
     # wrong answer would otherwise go round for ever.
     name = (answer.content or {}).get("name")
     if not isinstance(name, str) or not name:
-        raise bad_answer("there is no name in it")
+        raise bad_answer(NAME, "there is no name in it")
 
     return text(f"{word}, {name}!")
 
@@ -110,12 +110,12 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
     )
 
 
-def bad_answer(why: str) -> MCPError:
+def bad_answer(key: str, why: str) -> MCPError:
     """Return the error -32602, which names the question."""
     return MCPError(
         types.INVALID_PARAMS,
-        f"The answer to {NAME!r} does not fit the question: {why}",
-        {"reason": "invalid_answer", "question": NAME},
+        f"The answer to {key!r} does not fit the question: {why}",
+        {"reason": "invalid_answer", "question": key},
     )
 
 

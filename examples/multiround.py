@@ -14,7 +14,7 @@ The state goes through the client's hands, so without protection it would be inp
 not seal for this tool and these arguments. The handler only ever sees what some instance of it
 wrote.
 
-Knows the `mcp` SDK, `printed_rounds` and `expect` for its main. Run it:
+Knows the `mcp` SDK and `basic`; `printed_rounds` and `expect` for its main. Run it:
 `python -m examples.multiround`.
 """
 
@@ -29,9 +29,9 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
 
+from examples.basic import bad_answer, can_ask, text
 from examples.expect import expect, start
 from examples.printed_rounds import Request, accept, play, state_of, tampered
 
@@ -141,12 +141,7 @@ def ask(
     state: State | None = None,
 ) -> types.CallToolResult | types.InputRequiredResult:
     """Move one: end this round with a question, if the client can be asked (see `basic`)."""
-    capabilities = ctx.session.client_capabilities
-    elicitation = capabilities.elicitation if capabilities else None
-    takes_forms = elicitation is not None and (
-        elicitation.form is not None or elicitation.url is None
-    )
-    if not (is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION) and takes_forms):
+    if not can_ask(ctx):
         return text(f"Nothing was closed: this client cannot be asked for {key!r}.", is_error=True)
     return types.InputRequiredResult(
         input_requests={key: question},
@@ -201,23 +196,10 @@ def item_number(given: object) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) and given >= 1 else None
 
 
-def bad_answer(key: str, why: str) -> MCPError:
-    """Return the error -32602, which names the question."""
-    return MCPError(
-        types.INVALID_PARAMS,
-        f"The answer to {key!r} does not fit the question: {why}",
-        {"reason": "invalid_answer", "question": key},
-    )
-
-
 def not_closed(item: int, key: str, answer: types.ElicitResult) -> types.CallToolResult:
     """Return the result of a question that was declined or cancelled."""
     what = "declined" if answer.action == "decline" else "cancelled"
     return text(f"Item {item} stays open: the question {key!r} was {what}.")
-
-
-def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
 
 
 # --- the server ---------------------------------------------------------------------------------

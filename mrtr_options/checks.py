@@ -1,5 +1,7 @@
 """Checks of arguments that authors pass: numbers and callbacks."""
 
+import inspect
+
 MOST = 1e12
 """The largest number that is taken: what is made of it fits into a database's columns."""
 
@@ -35,16 +37,18 @@ def check_whole(user: str, **numbers: object) -> None:
 
 
 def check_functions(user: str, **functions: object) -> None:
-    """Check that callbacks are callable.
+    """Check that callbacks are functions, and not async.
 
     Args:
         user: The function or class that takes the callbacks; the error names it.
         functions: Callbacks by the name of their parameter.
 
     Raises:
-        TypeError: A callback is not callable.
+        TypeError: A callback is no function, or an async one.
     """
     for name, function in functions.items():
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"{user} takes a function for {name} that is not async")
         if not callable(function):
             default = ": leave it out for the default" if function is None else ""
             raise TypeError(f"{user} takes a function for {name}, not {function!r}{default}")

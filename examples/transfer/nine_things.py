@@ -44,8 +44,9 @@ LAST = 4
 """The round that brings the result."""
 
 DIES = "dies after the next transfer"
+DIES_LOOKING = "dies when it is asked for the code"
 TIMES_OUT = "times out after the next transfer"
-"""Files in an instance's folder. If one is there, so ends the next transfer, which has happened."""
+"""Files in an instance's folder: how the next transfer, which has happened, or look at it ends."""
 
 ROUND_SECONDS = 5.0
 """The time limit of a round. A call whose process died counts as running until this has passed."""
@@ -65,6 +66,11 @@ class FailingBank(Bank):
         if self._is_told_to(TIMES_OUT):
             raise TimeoutError
         return paid
+
+    def is_confirmed(self, owner: str, reference: str) -> bool:
+        if self._is_told_to(DIES_LOOKING):
+            os._exit(1)
+        return super().is_confirmed(owner, reference)
 
     def _is_told_to(self, name: str) -> bool:
         try:
@@ -181,10 +187,14 @@ class Setup:
         arguments = arguments_of(user) | otherwise
         return await call_as_client(policy, lambda: self.connect(user, way), TOOL, arguments)
 
-    async def row(self, what: str, user: User, *how: Any, **call: Any) -> Row:
-        """Make a call; return what is done, the transfers after it, and what its user is told."""
-        said = await self.call(user, *how, **call)
-        return what, self.transfers(user), said
+    async def row(self, what: str, user: User, *others: User, **call: Any) -> Row:
+        """Make a call; return what is done, all these users' transfers, and what its user is told.
+
+        `{asked}` in the words is the number of its questions, and `{fees}` are the fees in them.
+        """
+        said = await self.call(user, **call)
+        done = what.format(asked=len(user.asked), fees=user.consents_to())
+        return done, self.transfers(user, *others), said
 
     def connect(self, user: User, way: Losing | None = None) -> Client:
         """Return a client of this user."""
@@ -209,7 +219,8 @@ def arguments_of(user: User) -> dict[str, Any]:
 async def lost_result(setup: Setup, policy: Policy) -> list[Row]:
     """Lose the response with the result."""
     user = setup.user()
-    rows = [await setup.row(f"the result is lost, the client {policy}", user, policy, LAST)]
+    what = f"the result is lost, the client {policy}"
+    rows = [await setup.row(what, user, policy=policy, lose=LAST)]
     return rows if policy != "stops" else [*rows, await setup.row(AGAIN, user)]
 
 
@@ -217,13 +228,11 @@ async def same_reference(setup: Setup) -> list[Row]:
     """Call twice on purpose, with one reference and then with another."""
     first, second = setup.user(), setup.user()
     await setup.call(first)
-    rows = [await setup.row("the same reference again, on purpose", first)]
-    what, transfers, said = await setup.row("another reference", second)
-    rows.append((what, transfers + setup.transfers(first), said))
-    what, transfers, said = await setup.row(
-        "... and that one with another amount", second, amount=200
-    )
-    return [*rows, (what, transfers + setup.transfers(first), said)]
+    return [
+        await setup.row("the same reference again, on purpose", first),
+        await setup.row("another reference", second, first),
+        await setup.row("... and that one with another amount", second, first, amount=200),
+    ]
 
 
 async def other_words(setup: Setup) -> list[Row]:
@@ -271,11 +280,10 @@ async def timed_out(setup: Setup) -> list[Row]:
 
 async def changed_fee(setup: Setup) -> list[Row]:
     """Deploy a version with another fee while the question for consent is open."""
-    user = setup.user()
+    what = "a new fee while the consent is open; asked for: {fees}"
     with process(setup.folder, fee=3) as new:
-        said = await setup.call(user, turns=chain([setup.urls[0]], repeat(new)))
-    what = f"a new fee while the consent is open; asked for: {user.consents_to()}"
-    return [(what, setup.transfers(user), said)]
+        turns = chain([setup.urls[0]], repeat(new))
+        return [await setup.row(what, setup.user(), turns=turns)]
 
 
 async def repeat_after_decline(setup: Setup) -> list[Row]:
@@ -291,24 +299,21 @@ async def another_caller(setup: Setup) -> list[Row]:
     ada = setup.user()
     bob = User(setup.bank, ada.reference, name="bob")
     await setup.call(ada)
-    said = await setup.call(bob)
-    return [("another caller with the same reference", setup.transfers(ada, bob), said)]
+    return [await setup.row("another caller with the same reference", bob, ada)]
 
 
-async def killed(setup: Setup, policy: Policy) -> list[Row]:
-    """Kill a process right after the transfer."""
+async def killed(
+    setup: Setup, policy: Policy, dies: str = DIES, when: str = "after the transfer"
+) -> list[Row]:
+    """Kill a process right after the transfer, or while it waits."""
     user = setup.user()
-
-    async def row(what: str, **call: Any) -> Row:
-        said = await setup.call(user, **call)
-        return f"{what}; questions asked: {len(user.asked)}", setup.transfers(user), said
-
+    asked = "; questions asked: {asked}"
     with process(setup.folder) as dying:
-        (setup.folder / DIES).touch()
+        (setup.folder / dies).touch()
         turns = chain([dying] * PAYS, repeat(setup.urls[1]))
-        what = f"a process is killed after the transfer, the client {policy}"
-        rows = [await row(what, policy=policy, turns=turns)]
-    return rows if policy != "stops" else [*rows, await row(AGAIN)]
+        what = f"a process is killed {when}, the client {policy}{asked}"
+        rows = [await setup.row(what, user, policy=policy, turns=turns)]
+    return rows if policy != "stops" else [*rows, await setup.row(AGAIN + asked, user)]
 
 
 # --- rounds by hand ------------------------------------------------------------------------------
@@ -364,6 +369,7 @@ async def play() -> list[Row]:
             rows += await scene(setup)
         for policy in POLICIES:
             rows += await killed(setup, policy)
+        rows += await killed(setup, "calls again", DIES_LOOKING, "while it waits")
     return [(what, transfers, without_times(said)) for what, transfers, said in rows]
 
 

@@ -20,6 +20,9 @@ Reference = Annotated[
     str, Field(min_length=1, max_length=50, description="What is paid, an invoice for example.")
 ]
 
+TYPED_SECONDS = 1.0
+"""The time in which the bank hears of a code that was typed."""
+
 
 def add_tool(
     server: MCPServer[Any], calls: sdk.Calls, bank: Bank, fee: int, round_seconds: float
@@ -48,9 +51,12 @@ def add_tool(
         if not await call.confirm(f"Transfer {wanted}?"):
             raise sdk.NotDone("Nothing was transferred.")
         page = bank.page(owner, reference)
-        await call.elicit(sdk.link("code", "Type the code from your phone at your bank.", page))
-        if not await call.memo("confirmed", partial(bank.is_confirmed, owner, reference)):
-            raise sdk.NotDone("Nothing was transferred: the bank has no right code yet.")
+        link = sdk.link("code", "Type the code from your phone at your bank.", page)
+        confirmed = partial(bank.is_confirmed, owner, reference)
+        try:
+            await call.until("confirmed", confirmed, seconds=TYPED_SECONDS, link=link)
+        except sdk.NotInTime:
+            raise sdk.NotDone("Nothing was transferred: the bank has no right code yet.") from None
 
         paid = await call.once("pay", bank.transfer, owner, reference, wanted, settled=bank.find)
         if await call.confirm("Send a receipt?"):

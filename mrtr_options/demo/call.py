@@ -9,9 +9,9 @@ which the server may push questions.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import mcp_types as types
@@ -24,7 +24,7 @@ from mcp.server.request_state import InvalidRequestState
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.weather import EffectKind, Ledger, count
+from mrtr_options.tool.weather import Effect, EffectKind, Ledger, count
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
@@ -38,7 +38,7 @@ async def converse(
     send: Callable[[RequestT], Awaitable[ResponseT]],
     following: Callable[[RequestT, ResponseT], Awaitable[RequestT | None]],
     most: int = MAX_ROUNDS,
-) -> bool:
+) -> tuple[RequestT, ResponseT]:
     """Make a call: send requests until one has no following request.
 
     Args:
@@ -48,15 +48,15 @@ async def converse(
         most: The most requests.
 
     Returns:
-        Whether the call is done after at most so many requests.
+        The last request and its response.
     """
-    for _ in range(most):
+    while True:
         response = await send(request)
         after = await following(request, response)
-        if after is None:
-            return True
+        most -= 1
+        if after is None or most == 0:
+            return request, response
         request = after
-    return False
 
 
 Era = Literal["modern", "legacy"]
@@ -70,33 +70,38 @@ User = Callable[[Form], Awaitable[types.ElicitResult]]
 PREFERRED = ("Springfield, Illinois", "metric")
 """The choices that the agreeable user takes where a form has them."""
 
-Policy = Literal["calls again", "resends"]
-"""What a client does that has lost the report: it calls the tool again, or resends the request."""
-
 
 @dataclass(frozen=True)
 class Round:
     """One request of a call: the answers and the state that it carries.
 
     Attributes:
+        number: Its number in the call, from 1.
         answers: The answers, by the question's key.
         state: The state.
-        again: Whether it was sent before.
     """
 
+    number: int = 1
     answers: types.InputResponses | None = None
     state: str | None = None
-    again: bool = False
 
 
 async def agreeable(form: Form) -> types.ElicitResult:
-    """Answer each field of a form with a preferred choice, or else with its first one."""
+    """Answer each field of a form: a preferred choice, or its first one; "yes" where none is."""
     content: dict[str, Any] = {}
     for name, schema in form.requested_schema["properties"].items():
-        choices: list[str] = schema.get("enum") or [schema["const"]]
+        choices: list[str] = schema.get("enum") or [schema.get("const", "yes")]
         preferred = [choice for choice in choices if choice in PREFERRED]
         content[name] = (preferred or choices)[0]
     return types.ElicitResult(action="accept", content=content)
+
+
+async def agree(
+    context: ClientRequestContext, params: types.ElicitRequestParams
+) -> types.ElicitResult:
+    """Answer a form as the agreeable user does, as a callback of the SDK's client."""
+    assert isinstance(params, Form)
+    return await agreeable(params)
 
 
 Kind = Literal["request", "response", "task", "question", "answer", "effect"]
@@ -167,9 +172,8 @@ class Call:
         location: The tool's argument.
         user: Answers the questions.
         on_step: Called with each step as it happens.
-        on_loss: What the client does when the first response that ends the call is lost; None if
-            nothing is lost.
         extensions: The extensions of the protocol that the client declares.
+        last: The last request.
     """
 
     server: Server[Any] | MCPServer[Any]
@@ -178,7 +182,6 @@ class Call:
     location: str
     user: User = agreeable
     on_step: Callable[[Step], None] = _ignore
-    on_loss: Policy | None = None
     extensions: Sequence[ClientExtension] = ()
 
     def __post_init__(self) -> None:
@@ -190,8 +193,7 @@ class Call:
             extensions=self.extensions,
         )
         self._seen = 0
-        self._is_lost = False
-        self._has_lost = False
+        self.last = Round()
 
     async def make(self) -> Outcome:
         """Connect, make the call, and return what the user saw."""
@@ -209,27 +211,26 @@ class Call:
         after = await self.ledger.effects()
         self.outcome.effects = count(after[len(before) :])
 
-    async def play(self) -> None:
-        """Play the call's rounds from the first one."""
-        if not await converse(Round(), self._send, self._following):
+    async def play(self, first: Round = Round()) -> None:
+        """Play the call's rounds, from the first one or from one that was sent before."""
+        _, last = await converse(first, self._send, self._following)
+        if isinstance(last, types.InputRequiredResult):
             raise RuntimeError(f"the call has not ended after {MAX_ROUNDS} rounds")
 
     async def _following(self, sent: Round, response: types.Result | None) -> Round | None:
-        """Return the round after a response: with answers, or after a loss; None at the end."""
-        if isinstance(response, types.InputRequiredResult):
-            answers = await self.answers_to(response.input_requests or {})
-            return Round(answers, response.request_state)
-        if not self._is_lost:
+        """Return the round that answers the questions of a response; None at the end."""
+        if not isinstance(response, types.InputRequiredResult):
             return None
-        return Round() if self.on_loss == "calls again" else replace(sent, again=True)
+        answers = await self.answers_to(response.input_requests or {})
+        return Round(sent.number + 1, answers, response.request_state)
 
     async def _send(self, sent: Round) -> types.Result | None:
         """Send one request and return its response; None if that is a JSON-RPC error."""
         answers, state = sent.answers, sent.state
-        if not sent.again:
-            self.outcome.rounds = 1 if sent == Round() else self.outcome.rounds + 1
-        self._is_lost = False
-        self._show_request(answers, state, sent.again)
+        is_repeated = sent.number > 1 and sent == self.last
+        self.last = sent
+        self.outcome.rounds = sent.number
+        self._show_request(answers, state, is_repeated)
         try:
             response = await self.client.session.call_tool(
                 TOOL,
@@ -270,32 +271,27 @@ class Call:
     def _show_request(
         self, answers: types.InputResponses | None, state: str | None, again: bool
     ) -> None:
-        lines = [f"{TOOL}(location={self.outcome.location!r})"]
-        label = f"{TOOL}({self.outcome.location})"
-        if answers:
-            as_json = {key: answer.model_dump(exclude_none=True) for key, answer in answers.items()}
-            lines.append(f"answers {json.dumps(as_json)}")
-            label = ", ".join(_chosen(answer) for answer in answers.values())
-        if state is not None:
-            lines.append(f"state of {len(state)} bytes, {_read(state)}")
+        said = {
+            key: answer.model_dump(exclude_none=True) for key, answer in (answers or {}).items()
+        }
+        what = f"{TOOL}(location={self.outcome.location!r})"
+        lines = request_lines(what, said, state, _read)
+        label = ", ".join(map(_chosen, (answers or {}).values()))
+        label = label or f"{TOOL}({self.outcome.location})"
         self.tell("request", *lines, label=label, again=again)
 
     def end(self, text: str, *, is_error: bool = True, code: int | None = None) -> None:
-        """Record how the call ended, unless this response is lost."""
-        is_lost = self._is_lost = self.on_loss is not None and not self._has_lost
-        self._has_lost = True
+        """Record how the call ended."""
         kind = "result" if not is_error else "error"
         number = "" if code is None else f" {code}"
-        self.tell("response", f"{kind}{number}: {text}", label=text, lost=is_lost)
+        self.tell("response", f"{kind}{number}: {text}", label=text)
         self.outcome.text = text
         self.outcome.is_error = is_error
         self.outcome.code = code
 
-    def tell(
-        self, kind: Kind, *lines: str, label: str, lost: bool = False, again: bool = False
-    ) -> None:
+    def tell(self, kind: Kind, *lines: str, label: str, again: bool = False) -> None:
         """Record a step and show it."""
-        step = Step(kind, self.outcome.rounds, lines, label, lost, again)
+        step = Step(kind, self.outcome.rounds, lines, label, again=again)
         self.outcome.steps.append(step)
         self.on_step(step)
 
@@ -303,8 +299,7 @@ class Call:
         """Tell the effects that took place since the last look at the ledger."""
         effects = await self.ledger.effects()
         for effect in effects[self._seen :]:
-            key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
-            self.tell("effect", f"{effect.kind} {effect.subject!r}{key}", label=effect.kind)
+            self.tell("effect", effect_line(effect), label=effect.kind)
         self._seen = len(effects)
 
     # --- the user ---------------------------------------------------------------------------------
@@ -332,6 +327,24 @@ class Call:
         await self.tell_effects()
         assert isinstance(params, Form)
         return await self._answer(params)
+
+
+def request_lines(
+    what: str, answers: Mapping[str, Any], state: str | None, read: Callable[[str], str]
+) -> list[str]:
+    """Return a request as it goes over the wire; `read` says what a client can read of a state."""
+    lines = [what]
+    if answers:
+        lines.append(f"answers {json.dumps(answers)}")
+    if state is not None:
+        lines.append(f"state of {len(state)} bytes, {read(state)}")
+    return lines
+
+
+def effect_line(effect: Effect) -> str:
+    """Return an effect with its idempotency key, if it has one."""
+    key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
+    return f"{effect.kind} {effect.subject!r}{key}"
 
 
 def _chosen(answer: types.InputResponse) -> str:

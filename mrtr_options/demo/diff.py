@@ -201,7 +201,7 @@ def _as_one(option: str, names: Sequence[str]) -> Written:
     for name in names:
         package = DECK / "sdk" / name
         files += sorted(package.glob("[!_]*.py")) if package.is_dir() else [DECK / f"sdk/{name}.py"]
-    paths = ", ".join(f"sdk/{path.relative_to(DECK / 'sdk')}" for path in files)
+    paths = ", ".join(str(path.relative_to(DECK)) for path in files)
     source = "\n".join(path.read_text(encoding="utf-8") for path in files)
     return Written(option, paths, source)
 

@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
-from mcp.server import MCPServer, Server
+from mcp.server import MCPServer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.demo.call import ERAS, Call, Era, Outcome, Step, User, agreeable
 from mrtr_options.errors import refuse
+from mrtr_options.sdk.handler import AnyServer
 from mrtr_options.terminal import Parser, console, plural, prepare_output, print_step, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at
-
-AnyServer = Server[Any] | MCPServer[Any]
 
 LOCATIONS = ("Tokyo", "Springfield")
 """A location with one question, and one with two."""

@@ -27,7 +27,7 @@ GOES_ON = "the input ended, which counts as Enter"
 
 
 class Person:
-    """Shows each form to the person at the terminal; an `Answerer` of the client.
+    """Shows each form to the person at the terminal; a `User` of a call.
 
     Args:
         console: Where the choices are listed.

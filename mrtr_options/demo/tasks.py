@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import anyio
 import mcp_types as types
@@ -29,15 +29,7 @@ MAX_LOOKS = 100_000
 """The most looks at one task: its user may think for more than an hour."""
 
 
-class _Get(types.Request[TaskParams, Literal["tasks/get"]]):
-    method: Literal["tasks/get"] = "tasks/get"
-    params: TaskParams
-    name_param = "taskId"
-
-
-class _Update(types.Request[UpdateTaskParams, Literal["tasks/update"]]):
-    method: Literal["tasks/update"] = "tasks/update"
-    params: UpdateTaskParams
+class _OfTask(types.Request[Any, str]):
     name_param = "taskId"
 
 
@@ -95,7 +87,8 @@ class TaskCall(Call):
             answered.update(new)
             return await self.answers_to(new)
 
-        if not await converse(None, send, following, MAX_LOOKS):
+        _, last = await converse(None, send, following, MAX_LOOKS)
+        if last.status not in ENDED:
             raise RuntimeError(f"the task has not ended after {MAX_LOOKS} looks")
 
     def _end_with_task(self, task: Task) -> None:
@@ -107,7 +100,7 @@ class TaskCall(Call):
             self.end(f"task {task.status}")
 
     async def _look(self, task_id: str) -> Task:
-        request = _Get(params=TaskParams(task_id=task_id))
+        request = _OfTask(method="tasks/get", params=TaskParams(task_id=task_id))
         return await self.client.session.send_request(request, Task)
 
     async def _update(self, task_id: str, answers: types.InputResponses) -> None:
@@ -116,4 +109,5 @@ class TaskCall(Call):
             for key, answer in answers.items()
         }
         params = UpdateTaskParams(task_id=task_id, input_responses=content)
-        await self.client.session.send_request(_Update(params=params), types.EmptyResult)
+        request = _OfTask(method="tasks/update", params=params)
+        await self.client.session.send_request(request, types.EmptyResult)

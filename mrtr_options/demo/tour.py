@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import anyio
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.demo.call import Call, Outcome, Policy
+from mrtr_options.demo.call import Call, Outcome, Round
 from mrtr_options.demo.option import desk_of
 from mrtr_options.terminal import console, interpreter
 from mrtr_options.tool.catalogue import all_options, load
@@ -46,7 +47,7 @@ class Stop:
     """
 
     words: str
-    policy: Policy | None = None
+    policy: Literal["calls again", "resends"] | None = None
 
 
 STOPS = {
@@ -88,12 +89,21 @@ async def _walk() -> dict[str, dict[str, Outcome]]:
         server = load(option.path, Settings(ledger))
         async with desk_of(server):
             outcomes[letter] = {
-                name: await Call(
-                    server, ledger, "modern", "Springfield", on_loss=stop.policy
-                ).make()
+                name: await _play(Call(server, ledger, "modern", "Springfield"), stop)
                 for name, stop in STOPS.items()
             }
     return outcomes
+
+
+async def _play(call: Call, stop: Stop) -> Outcome:
+    """Make a call. Where its report is lost, go on as the client that did not see it."""
+    async with call.connected():
+        await call.play()
+        if stop.policy is not None:
+            steps = call.outcome.steps
+            steps[-1] = replace(steps[-1], lost=True)
+            await call.play(call.last if stop.policy == "resends" else Round())
+    return call.outcome
 
 
 def _print_rounds(out: Console, outcome: Outcome) -> None:

@@ -24,7 +24,7 @@ def importing_from(*folders: Path) -> Generator[None]:
     if not folders:
         yield
         return
-    known = {name.partition(".")[0] for name in sys.modules}
+    known = set(sys.modules)
     paths = [str(folder) for folder in folders]
     before = list(sys.path)
     sys.path[:0] = paths
@@ -33,7 +33,7 @@ def importing_from(*folders: Path) -> Generator[None]:
         yield
     finally:
         sys.path[:] = [*before, *(path for path in paths if path not in before)]
-        new = {name for name in sys.modules if name.partition(".")[0] not in known}
+        new = (name for name in sys.modules.keys() - known if name.partition(".")[0] not in known)
         _imported.update(name for name in new if _is_beside(name, folders))
 
 

@@ -9,13 +9,13 @@ Knows `server` and `guarantees`.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from importlib.util import find_spec
 from inspect import iscoroutine
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -103,6 +103,13 @@ class Option:
         return self.guarantees.needs if self.guarantees else None
 
     @property
+    def lack(self) -> str | None:
+        """A line about the extra that it needs and that is not installed; None if nothing lacks."""
+        if self.extra is None or find_spec(_EXTRAS[self.extra]) is not None:
+            return None
+        return f"option {self.letter} {_needs(self.extra)}"
+
+    @property
     def takes_tasks(self) -> bool:
         """Return whether it hands tasks to clients that take them."""
         return self.guarantees is not None and self.guarantees.task
@@ -123,14 +130,8 @@ def option_at(path: Path) -> Option:
 
 def _option(path: Path, guarantees: Guarantees | None) -> Option:
     match = _FILE_NAME.fullmatch(path.name)
-    if match is None:
-        return Option("?", path.stem.replace("_", " "), path, guarantees)
-    return Option(match["letter"].upper(), match["slug"].replace("_", " "), path, guarantees)
-
-
-def installed(extra: str) -> bool:
-    """Return whether what an extra of this package brings is there."""
-    return importlib.util.find_spec(_EXTRAS[extra]) is not None
+    letter, slug = ("?", path.stem) if match is None else match.groups()
+    return Option(letter.upper(), slug.replace("_", " "), path, guarantees)
 
 
 def whole_deck() -> dict[str, Option]:
@@ -153,7 +154,7 @@ def whole_deck() -> dict[str, Option]:
 def all_options() -> dict[str, Option]:
     """Return the options of this package whose extra is installed, by letter and in order."""
     options = whole_deck().items()
-    return {letter: each for letter, each in options if each.extra is None or installed(each.extra)}
+    return {letter: each for letter, each in options if each.lack is None}
 
 
 def runnable(option: Option) -> Option:
@@ -162,18 +163,14 @@ def runnable(option: Option) -> Option:
     Raises:
         CannotLoad: It needs an extra.
     """
-    if option.extra is not None and not installed(option.extra):
-        raise CannotLoad(f"option {option.letter} {_needs(option.extra)}")
+    if option.lack is not None:
+        raise CannotLoad(option.lack)
     return option
 
 
 def lacking() -> list[str]:
     """Return a line for each option that cannot be run here, with the extra that it needs."""
-    return [
-        f"option {letter} {_needs(option.extra)}"
-        for letter, option in whole_deck().items()
-        if option.extra is not None and not installed(option.extra)
-    ]
+    return [each.lack for each in whole_deck().values() if each.lack is not None]
 
 
 def _needs(extra: str) -> str:
@@ -267,13 +264,11 @@ def load(
         with configured(settings), importing_from(*_folders_of(path)):
             exec(code or compile_file(path), module.__dict__)
             server = _server_of(module)
-    except ModuleNotFoundError as error:
-        for extra, brought in _EXTRAS.items():
-            if error.name == brought:
-                raise CannotLoad(f"{path.name} {_needs(extra)}") from error
-        raise _not_importable(path, error) from error
     except (Exception, SystemExit) as error:
-        raise _not_importable(path, error) from error
+        if isinstance(error, ModuleNotFoundError) and error.name == _EXTRAS[DURABLE]:
+            raise CannotLoad(f"{path.name} {_needs(DURABLE)}") from error
+        why = f"does not import: {type(error).__name__}: {error}"
+        raise CannotLoad(f"{path} {why}") from error
     if server is None:
         raise CannotLoad(f"{path} has no `server`; {BEGIN}")
     if not isinstance(server, Server | MCPServer):
@@ -282,10 +277,6 @@ def load(
     if settings.wrappers and not wrapped:
         raise CannotLoad(TAKES_NO_WRAPPERS.format(path))
     return cast("Server[Any] | MCPServer[Any]", server)
-
-
-def _not_importable(path: Path, error: BaseException) -> CannotLoad:
-    return CannotLoad(f"{path} does not import: {type(error).__name__}: {error}")
 
 
 def compile_file(path: Path) -> CodeType:

@@ -29,6 +29,8 @@ EVERY_DELIVERY: tuple[Delivery, ...] = get_args(Delivery)
 
 Counts = Annotated[str, Field(pattern=r"^\d+/\d+$")]
 _ARRAY = Field(strict=False)  # an array of TOML becomes a tuple
+Deliveries = Annotated[tuple[Delivery, ...], _ARRAY]
+Names = Annotated[tuple[str, ...], _ARRAY]
 
 
 class CannotLoad(UsageError):
@@ -60,7 +62,7 @@ class Guarantees(BaseModel):
         writes: What the author writes, in the few words of a table's cell.
         does: What the SDK does, in the few words of a table's cell.
         task: Whether a client that takes tasks is given one.
-        departs: The contract's guarantees that the option does not keep, by their names in the
+        departs: The rules of the contract that the option does not keep, by their names in the
             review. The review must see each of them broken.
         shown_in: The wrappers that tables show the option in, as in "guard+call-key".
         keyed_effects: Whether every effect has an idempotency key, so that a round may run again
@@ -77,14 +79,14 @@ class Guarantees(BaseModel):
     asks_legacy: bool
     reexecution: Literal["never", "visible", "hidden", "unsafe"]
     survives: Annotated[tuple[Survivable, ...], _ARRAY]
-    audit_once: Annotated[tuple[Delivery, ...], _ARRAY]
-    bill_once: Annotated[tuple[Delivery, ...], _ARRAY]
+    audit_once: Deliveries
+    bill_once: Deliveries
     readable: bool
     writes: str = ""
     does: str = ""
     task: bool = False
-    departs: Annotated[tuple[str, ...], _ARRAY] = ()
-    shown_in: Annotated[tuple[str, ...], _ARRAY] = ()
+    departs: Names = ()
+    shown_in: Names = ()
     keyed_effects: bool = False
     needs: str | None = None
 

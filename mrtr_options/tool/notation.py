@@ -87,6 +87,11 @@ def list_in_text(names: Iterable[str]) -> str:
     return "; ".join(_in_words(", ".join(options), words) for words, options in around.items())
 
 
+def as_in(subjects: Sequence[str]) -> str:
+    """Name subjects in parentheses; return "" for none."""
+    return f" (as in {list_in_text(subjects)})" if subjects else ""
+
+
 def option_and_words(name: str) -> tuple[Option, tuple[str, ...]]:
     """Return the option that a subject's name names, and the words after it.
 

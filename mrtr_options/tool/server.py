@@ -22,9 +22,9 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool as HighTierTool
 
 from mrtr_options.sdk import server as sdk
-from mrtr_options.sdk.handler import Crashed, Handler, needs_seal
+from mrtr_options.sdk.handler import CallParams, Crashed, Handler, needs_seal
 from mrtr_options.sdk.questions import AnswerT, Cancelled, Declined, Question
-from mrtr_options.sdk.server import HasArguments, Resource, text
+from mrtr_options.sdk.server import Resource, text
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Context, Params, Result, settings_in_force
 
@@ -151,7 +151,7 @@ def _logging_as_it_is() -> Generator[None]:
         root.setLevel(level)
 
 
-def location_of(params: HasArguments) -> str:
+def location_of(params: Params | CallParams) -> str:
     """Return the tool's one argument."""
     return (params.arguments or {})["location"]
 

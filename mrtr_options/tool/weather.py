@@ -249,7 +249,7 @@ class Ledger(Protocol):
         ...
 
     async def effects(self) -> tuple[Effect, ...]:
-        """Every effect that took place, oldest first."""
+        """Return every effect that took place, oldest first."""
         ...
 
 
@@ -287,7 +287,7 @@ class SqliteLedger:
     One table, `effects(seq, kind, subject, key, at)`; `at` is an ISO 8601 time in UTC.
 
     Args:
-        path: The file; made if it is not there.
+        path: The file; made if it is not there. Also an attribute.
         destination: Which effects it absorbs.
 
     A file that is deleted or replaced while the ledger is in use is refused: what is recorded in
@@ -300,7 +300,7 @@ class SqliteLedger:
     _TIMEOUT_SECONDS = 30.0
 
     def __init__(self, path: Path | str, destination: Destination = "ignores keys") -> None:
-        self._path = Path(path)
+        self.path = Path(path)
         self._destination: Destination = destination
         self._file: os.stat_result | None = None
         if str(path) == ":memory:":
@@ -312,24 +312,19 @@ class SqliteLedger:
                 " (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,"
                 " key TEXT, at TEXT NOT NULL)"
             )
-        self._file = self._path.stat()
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._path
+        self._file = self.path.stat()
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
         """Open a transaction on the file, which must be the one that was opened first."""
-        if why := replaced(self._path, self._file):
+        if why := replaced(self.path, self._file):
             raise LedgerUnusable(why)
         try:
-            with closing(sqlite3.connect(self._path, timeout=self._TIMEOUT_SECONDS)) as db, db:
+            with closing(sqlite3.connect(self.path, timeout=self._TIMEOUT_SECONDS)) as db, db:
                 yield db
         except sqlite3.Error as error:
             raise LedgerUnusable(
-                f"cannot use {self._path} as a ledger ({error}); name a writable SQLite file"
+                f"cannot use {self.path} as a ledger ({error}); name a writable SQLite file"
             ) from error
 
     async def record(self, effect: Effect) -> None:

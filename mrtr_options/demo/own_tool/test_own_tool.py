@@ -11,11 +11,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain, cycle, repeat
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, patch
 
 import anyio
 import pytest
-from mcp import Client
-from mcp_types import ElicitResult, InputRequiredResult, InputResponses
+from mcp_types import ElicitResult, InputResponses
 from mrtr_options import sdk
 from mrtr_options.sdk.testing import (
     NO_RESPONSE,
@@ -220,32 +220,14 @@ def test_answers_that_come_with_the_first_request_are_no_consent(
 
     async def scene(both: Setup) -> None:
         async with client(both.urls[0], user.answer, token=TOKEN) as caller:
-            early = await answers_of_a_call(caller)
+            rounds = AsyncMock(wraps=caller.session.call_tool)
+            with patch.object(caller.session, "call_tool", rounds):
+                await caller.call_tool(TOOL, ARGUMENTS | {"reference": "order 0"})
+            user.asked.clear()
+            early: InputResponses = {}
+            for each in rounds.await_args_list:
+                early |= each.kwargs["input_responses"] or {}
             await caller.call_tool(TOOL, ARGUMENTS, input_responses=early)
         assert len(user.asked) == (2 if EARLY_IS_ASKED else 0)
 
     play(tmp_path, scene)
-
-
-async def answers_of_a_call(caller: Client) -> InputResponses:
-    """Make a call round by round, and return all answers that it took."""
-    taken: InputResponses = {}
-    latest: InputResponses | None = None
-    state: str | None = None
-    while True:
-        asked = await caller.session.call_tool(
-            TOOL,
-            ARGUMENTS | {"reference": "order 0"},
-            input_responses=latest,
-            request_state=state,
-            allow_input_required=True,
-        )
-        if not isinstance(asked, InputRequiredResult):
-            return taken
-        state, latest = asked.request_state, {}
-        for key, request in (asked.input_requests or {}).items():
-            (name,) = request.model_dump()["params"]["requested_schema"]["properties"]
-            latest[key] = ElicitResult(
-                action="accept", content={name: User().answers[name]}
-            )
-        taken |= latest
