@@ -1,6 +1,6 @@
 """A Chromium without a window and without a network, driven by its DevTools protocol over a pipe.
 
-The tests of the page use it; it knows nothing of the page.
+The tests of the page use it; of the page it knows only how it says that it is ready.
 """
 
 import json
@@ -92,17 +92,12 @@ class Tab:
             case _:
                 pass
 
-    def open(self, address: str, ready: str = "document.body?.dataset.ready") -> None:
-        """Open an address in a fresh page and wait until the page is ready.
-
-        Args:
-            address: The address.
-            ready: An expression that holds when the page is ready; our own page marks its body.
-        """
+    def open(self, address: str) -> None:
+        """Open an address in a fresh page and wait until the page has marked its body as ready."""
         # Leave the page first, or the browser would only scroll to a new fragment.
         self.send("Page.navigate", url="about:blank")
         self.send("Page.navigate", url=address)
-        self.wait(ready)
+        self.wait("document.body?.dataset.ready")
 
     def wait(self, condition: str) -> None:
         """Wait until an expression in the page holds.
@@ -153,13 +148,10 @@ class Tab:
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def press(self, key: str) -> None:
-        """Press a key and let go: "Tab", "Enter", " ", "ArrowRight"."""
-        text = {"Enter": "\r", " ": " "}.get(key)
-        code = {"Enter": 13, " ": 32, "Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38}
-        code |= {"ArrowRight": 39, "ArrowDown": 40}
-        common = {"key": key, "windowsVirtualKeyCode": code[key]}
-        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
-        self.send("Input.dispatchKeyEvent", **common, **down)
+        """Press a key and let go: "Enter", " ", "ArrowDown", "ArrowRight"."""
+        text, code = {"Enter": ("\r", 13), " ": (" ", 32)}.get(key, ("", 0))
+        common = {"key": key, "text": text, "windowsVirtualKeyCode": code}
+        self.send("Input.dispatchKeyEvent", **common, type="keyDown" if text else "rawKeyDown")
         self.send("Input.dispatchKeyEvent", **common, type="keyUp")
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:

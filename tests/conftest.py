@@ -4,8 +4,10 @@ Imports little, since the first process of a session runs no test. Shared fixtur
 `fixtures`.
 """
 
+import fcntl
 import gc
 import os
+from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
 
@@ -69,6 +71,23 @@ def pytest_runtest_setup() -> None:
     current_request.set(None)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the first of several processes collect alone if the tests are not compiled yet.
+
+    The others wait, and read what it compiled. Otherwise each would compile all of it.
+    """
+    here = Path(__file__)
+    if any(here.parent.glob("__pycache__/test_*-pytest-*.pyc")):  # collected after all folders
+        return (yield)
+    with here.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        return (yield)
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage from here on, but leave the imported modules out."""
     import_module("hypothesis")  # its plugin would later, and it takes what is frozen for garbage
@@ -80,10 +99,10 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out the proposal if there is none; mark what is slow.
 
-    That are tests that search the model, or need runs of the matrix or a server of others.
+    That are tests that search the model, or need a server of others.
     """
     items[:] = [item for item in items if not _lacks_a_proposal(item)]
-    slow = {"played", "postgres", "temporal"}
+    slow = {"postgres", "temporal"}
     for item in items:
         needs = slow & {*item.fixturenames} if isinstance(item, pytest.Function) else ()
         if needs or item.path.parent.name == "model":

@@ -7,7 +7,6 @@ files, so that an interrupted run goes on and changed code is played again.
 Knows pytest and the reports that processes send, and nothing of the tests themselves.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -154,57 +153,39 @@ class Summary:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        out = terminalreporter
-        out.section("evidence")
-        out.write_line(f"{'section':<44}{'played':>8}{'earlier':>9}{'seconds':>9}{'differ':>8}")
-        for section in sorted({each.section for each in (*self.kept, *self.now)}):
-            earlier, now = (
-                [each for each in some if each.section == section] for some in (self.kept, self.now)
-            )
-            seconds = sum(each.seconds for each in (*earlier, *now))
-            differ = len([each for each in now if each.differs])
-            counts = (
-                f"{len(earlier) + len(now):>8}{len(earlier):>9}{seconds:>9.0f}{differ or '':>8}"
-            )
-            out.write_line(f"{section:<44}{counts}", red=differ > 0)
+        write = terminalreporter.write_line
+        every = [*self.kept, *self.now]
         differ = [each for each in self.now if each.differs]
-        for each in differ:
-            out.write_line(
-                f"{each.section}: {each.test.rpartition('::')[2]}: {each.differs}", red=True
+        terminalreporter.section("evidence")
+        write(f"{'section':<44}{'played':>8}{'earlier':>9}{'seconds':>9}{'differ':>8}")
+        for section in sorted({each.section for each in every}):
+            played, earlier, wrong = (
+                [each for each in some if each.section == section]
+                for some in (every, self.kept, differ)
             )
-        out.write_line(
-            "nothing differs" if not differ else f"{len(differ)} differ", red=bool(differ)
-        )
+            seconds = sum(each.seconds for each in played)
+            counts = f"{len(played):>8}{len(earlier):>9}{seconds:>9.0f}{len(wrong) or '':>8}"
+            write(f"{section:<44}{counts}", red=bool(wrong))
+        for each in differ:
+            write(f"{each.section}: {each.test.rpartition('::')[2]}: {each.differs}", red=True)
+        write(f"{len(differ)} differ" if differ else "nothing differs", red=bool(differ))
 
 
-def said_of(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Return the first line of the reason why a test was skipped or failed."""
-    if isinstance(report.longrepr, tuple):  # (file, line, reason)
-        text = report.longrepr[2].removeprefix("Skipped: ")
-    else:
-        crash: Any = getattr(report.longrepr, "reprcrash", None)
-        text = crash.message if crash else str(report.longrepr).strip()
+def said_of(report: pytest.TestReport) -> str:
+    """Return the first line of the reason why a test failed."""
+    crash: Any = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash else str(report.longrepr).strip()
     text = text.removeprefix("AssertionError: ").partition("\n")[0]
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
 class LeftOut:
-    """A paragraph at the end: the skipped tests, the reasons, and how to install what they need.
-
-    `.ci/run` plays these tests after the installation, by their names in `.evidence/left-out`.
-    """
+    """The names of the skipped tests, in a file: `.ci/run` plays them after what they need."""
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        skipped = {report.nodeid: report for report in terminalreporter.stats.get("skipped", [])}
+        names = {report.nodeid: "" for report in terminalreporter.stats.get("skipped", [])}
         FOLDER.mkdir(exist_ok=True)
-        (FOLDER / "left-out").write_text("".join(f"{name}\n" for name in skipped), encoding="utf-8")
-        reasons = Counter(said_of(report) for report in skipped.values())
-        if reasons:
-            told = "; ".join(
-                f"{number} test{'s' if number > 1 else ''}: {reason}"
-                for reason, number in sorted(reasons.items())
-            )
-            terminalreporter.write_line(f"left out: {told}")
+        (FOLDER / "left-out").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
 def register(config: pytest.Config) -> None:

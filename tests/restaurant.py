@@ -71,11 +71,6 @@ def modern(server: Any, user: Any = None) -> Client:
     return Client(server, mode=MODES["modern"], elicitation_callback=user)
 
 
-async def one_round(client: Client, **more: Any) -> Any:
-    call = client.session.call_tool
-    return await call("book_table", {"guest": "Eve"}, allow_input_required=True, **more)
-
-
 async def call(server: Any, user: Any = None, arguments: Any = None) -> types.CallToolResult:
     """Play one call with the SDK's own client; raise its error outside the client's groups."""
     async with modern(server, user or answering()) as client:

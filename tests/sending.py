@@ -3,6 +3,7 @@
 Knows the bench and the shared server; nothing of any option's machinery.
 """
 
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -10,12 +11,11 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp import Client
-from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.demo.call import agreeable
+from mrtr_options.demo.call import agree, agreeable, converse
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.sdk.testing import served
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
@@ -35,19 +35,11 @@ def instance(letter: str, run_with: Settings) -> AnyServer:
     return load(option_named(letter).path, run_with)
 
 
-async def user(
-    context: ClientRequestContext, params: types.ElicitRequestParams
-) -> types.ElicitResult:
-    """Answer a pushed question as an agreeable user does."""
-    assert isinstance(params, types.ElicitRequestFormParams)
-    return await agreeable(params)
-
-
 @asynccontextmanager
 async def connected(server: AnyServer | str, era: Era = "modern") -> AsyncGenerator[Client]:
     """Connect a client with elicitation to a server or a URL, for a bounded time."""
     with anyio.fail_after(SECONDS):
-        async with Client(server, mode=MODES[era], elicitation_callback=user) as client:
+        async with Client(server, mode=MODES[era], elicitation_callback=agree) as client:
             yield client
 
 
@@ -57,6 +49,23 @@ async def over_http(*servers: AnyServer) -> AsyncGenerator[Any]:
     async with AsyncExitStack() as stack:
         urls = [await stack.enter_async_context(served(server)) for server in servers]
         yield urls if len(urls) > 1 else urls[0]
+
+
+async def round_of(
+    client: Client,
+    tool: str,
+    arguments: dict[str, Any],
+    asked: Response | None = None,
+    answers: types.InputResponses | None = None,
+) -> Response:
+    """Send one round of a call: the first one, or the one after the response that asked."""
+    return await client.session.call_tool(
+        tool,
+        arguments,
+        input_responses=answers,
+        request_state=getattr(asked, "request_state", None),
+        allow_input_required=True,
+    )
 
 
 async def send(
@@ -69,16 +78,16 @@ async def send(
 
     A server that was paused for a moment may answer with a state alone; the client then retries.
     """
-    response = await client.session.call_tool(
-        TOOL,
-        {"location": location},
-        input_responses=answers,
-        request_state=asked.request_state if isinstance(asked, types.InputRequiredResult) else None,
-        allow_input_required=True,
-    )
-    if isinstance(response, types.InputRequiredResult) and not response.input_requests:
-        return await send(client, location, response)
-    return response
+
+    async def deliver(round: tuple[Response | None, types.InputResponses | None]) -> Response:
+        return await round_of(client, TOOL, {"location": location}, *round)
+
+    async def following(_: object, response: Response) -> tuple[Response, None] | None:
+        is_asked = isinstance(response, types.CallToolResult) or response.input_requests
+        return None if is_asked else (response, None)
+
+    _, last = await converse((asked, answers), deliver, following, sys.maxsize)
+    return last
 
 
 def forms(asked: Response) -> dict[str, types.ElicitRequestFormParams]:

@@ -12,6 +12,7 @@ from scoreboard.frameworks.findings import FINDINGS
 from scoreboard.frameworks.frameworks import frameworks
 from scoreboard.servers.peers import peers
 from tests.commands import called, commands_in, copy_of_the_project, mentioned_in, standard_input
+from tests.evidence import every
 
 pytestmark = pytest.mark.slow
 
@@ -80,10 +81,18 @@ ELSEWHERE = {
     "python -m tests.chaos.size": "it needs Temporal's server, and ten minutes",
     **{
         f"python -m examples.{name}": "tests/test_examples.py runs it"
-        for name in ("basic", "multiround", "carriers", "inputs")
+        for name in ("basic", "multiround", "carriers", "inputs", "business_key")
     },
 }
 """Commands that are not run here, and the reasons."""
+
+OF_SECONDS = (
+    "python -m scoreboard.proxies --guards",
+    "python -m scoreboard.clients --clients python --only 307 --server F,F+guard",
+    "python -m mrtr_options explore default --destination all --also unsure",
+    "python -m mrtr_options explore default --destination all --client calls-again --words other",
+)
+"""Commands that take seconds: `make evidence` runs them."""
 
 LONG = {
     "python -m mrtr_options matrix": "matrix",
@@ -152,10 +161,16 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_exception_is_a_command_of_the_documents() -> None:
-    assert {*ELSEWHERE, *LONG} <= set(COMMANDS)
+    assert {*ELSEWHERE, *OF_SECONDS, *LONG} <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each not in {*ELSEWHERE, *LONG}])
+AS_WRITTEN = [each for each in COMMANDS if each not in {*ELSEWHERE, *OF_SECONDS, *LONG}]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*AS_WRITTEN, *every("commands of the documents", {each: each for each in OF_SECONDS})],
+)
 def test_a_command_runs_as_it_is_written(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

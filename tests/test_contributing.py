@@ -27,10 +27,9 @@ def section(title: str) -> str:
     return re.split(r"^## ", NOTES.partition(f"## {title}\n")[2], flags=re.MULTILINE)[0]
 
 
-def code_in(text: str, language: str = "python") -> str:
-    """Return the first block of code in a section."""
-    code, *_ = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-    return code
+def code_in(text: str, language: str = "python", at: int = 0) -> str:
+    """Return a block of code in a section."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[at]
 
 
 @pytest.fixture
@@ -39,23 +38,25 @@ def copy(tmp_path: Path) -> Path:
     return copy_of_the_project(tmp_path)
 
 
+def done(command: str, copy: Path) -> str:
+    """Run a command in the copy, and return its output."""
+    ended = run(command, copy)
+    assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+    return ended.stdout
+
+
 @pytest.mark.evidence("steps of CONTRIBUTING")
 def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path) -> None:
-    def done(command: str) -> str:
-        ended = run(command, copy)
-        assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
-        return ended.stdout
-
     explored = copy / "docs" / "data" / "explored.json"
     before = json.loads(explored.read_text(encoding="utf-8"))
     with (copy / "mrtr_options" / "guarantees.toml").open("a", encoding="utf-8") as table:
         table.write("\n" + code_in(section("An option"), "toml"))
     commands = commands_in(section("An option"))
-    printed = {command: done(command) for command in commands if command not in ELSEWHERE}
+    printed = {command: done(command, copy) for command in commands if command not in ELSEWHERE}
     assert "N yours" in printed["python -m mrtr_options diff --stat"]
-    assert "N" in {row["option"] for row in json.loads(done("python -m mrtr_options --json"))}
+    assert "N" in {row["option"] for row in json.loads(done("python -m mrtr_options --json", copy))}
     (explore,) = (each for each in commands if "--explore" in each)
-    done(f"{explore} --faults 1 docs/results/API.md")
+    done(f"{explore} --faults 1 docs/results/API.md", copy)
     after = json.loads(explored.read_text(encoding="utf-8"))
     assert [row for row in after if row["subject"] != "N"] == before
     assert "the 14 options behave in 9 ways" in documented("leading", copy, "OF_RUNS", of="[]")
@@ -63,53 +64,81 @@ def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path
     assert "| [yours (N)](mrtr_options/option_n_yours.py) |" in options
 
 
-FAULT = "A fault", "review/bench/faults/before.py", '@fault(\n    "other",'
-SCHEDULE = "A schedule", "review/bench/schedules.py", "        # other versions of the code\n"
-PROPERTY = "A property", "review/judge/anomalies.py", '@anomaly(\n    "call lost",'
-
-
-def add_row(heading: str, table: str, before: str, copy: Path) -> str:
-    """Put a section's row or function into a file. Return the section's next command."""
+def put(entry: str, table: str, before: str, copy: Path) -> None:
+    """Put a row, a function or a check into a file, with its indentation."""
     file = copy / "mrtr_options" / table
     text = file.read_text(encoding="utf-8")
     assert text.count(before) == 1
-    part = section(heading)
-    entry = indent(code_in(part).rstrip(), before[: len(before) - len(before.lstrip())])
-    entry += "\n\n\n" if before.startswith("@") else ",\n"
+    end = ",\n" if entry.startswith("make_schedule(") else "\n\n\n"
+    entry = indent(entry.rstrip() + end, before[: len(before) - len(before.lstrip())])
     file.write_text(text.replace(before, entry + before), encoding="utf-8")
-    (command,) = commands_in(part)
-    return command
 
 
 def documented(part: str, copy: Path, table: str = "PARTS", of: str = "") -> str:
     """Make a part of the documents from the copy; `of` is its argument, if it takes one."""
     made = f"from documents.parts import {table}; print({table}['{part}']({of}))"
-    ended = run(f'python -c "{made}"', copy)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    return done(f'python -c "{made}"', copy)
+
+
+RULES = "review/judge/contract/"
+PLACES = {
+    "A fault": [("review/bench/faults/before.py", '@fault(\n    "other",')],
+    "A schedule": [("review/bench/schedules.py", "        # other versions of the code\n")],
+    "A client": [("review/bench/policies.py", '@policy("resends"')],
+    "A property": [("review/judge/anomalies.py", '@anomaly(\n    "call lost",')],
+    "A rule": [
+        (f"{RULES}rules.py", "RULES = {each"),
+        (f"{RULES}responses.py", "    reply = one.reply\n    ruling = "),
+    ],
+}
+"""The file for each block of code in a section, and the text that the code is put before."""
 
 
 @pytest.mark.evidence("steps of CONTRIBUTING")
 @pytest.mark.parametrize(
-    ("row", "shown", "part", "documents"),
+    ("heading", "shown", "part", "documents"),
     [
         (
-            FAULT,
+            "A fault",
             "one fault: half a minute passes before request 3 (late3)",
             "kinds of fault",
             "| `late` | half a minute passes before the request | time |",
         ),
-        (SCHEDULE, "two-duplicates", "deployments", "| `two` | two instances in memory | 103 |"),
-        (PROPERTY, "answer wasted, call lost", "kinds of anomaly", "| answer wasted | The user"),
+        (
+            "A schedule",
+            "two-duplicates",
+            "deployments",
+            "| `two` | two instances in memory | 103 |",
+        ),
+        (
+            "A client",
+            "E, modern client that insists, 'Springfield'",
+            "options",
+            "| result lost, the client insists |",
+        ),
+        (
+            "A property",
+            "answer wasted; call lost",
+            "kinds of anomaly",
+            "| answer wasted | The user",
+        ),
+        (
+            "A rule",
+            "E breaks the rule states-fit-a-column under clean-tokyo",
+            "rules",
+            "states-fit-a-column",
+        ),
     ],
-    ids=["fault", "schedule", "property"],
 )
 def test_a_new_row_is_played_and_in_the_documents(
-    row: tuple[str, str, str], shown: str, part: str, documents: str, copy: Path
+    heading: str, shown: str, part: str, documents: str, copy: Path
 ) -> None:
-    ended = run(add_row(*row, copy), copy)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert shown in ended.stdout
+    for number, place in enumerate(PLACES[heading]):
+        put(code_in(section(heading), at=number), *place, copy)
+    (command,) = commands_in(section(heading))
+    ended = run(command, copy)
+    assert shown in ended.stdout, ended.stdout + ended.stderr
+    assert ended.returncode == (heading == "A rule")
     assert documents in documented(part, copy)
 
 
@@ -120,9 +149,8 @@ def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     file = copy / "mrtr_options" / "review" / "bench" / "deployments" / name
     file.write_text(code_in(part), encoding="utf-8")
     (command,) = commands_in(part)
-    ended = run(command, copy)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "modern client, two instances in memory, slow effects" in ended.stdout
+    said = done(command, copy)
+    assert "modern client, two instances in memory, slow effects" in said
     assert "| `slow` | two instances in memory, slow effects | 102 |" in documented(
         "deployments", copy
     )
@@ -131,14 +159,11 @@ def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
 @pytest.mark.evidence("steps of CONTRIBUTING")
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
     part = section("A mutant")
-    table = code_in(part, "toml")
-    mutants = copy / "tests" / "mutants" / "mutants.toml"
-    with mutants.open("a", encoding="utf-8") as file:
-        file.write(f"\n{table}")
-    tried, shown, checked = (run(command, copy) for command in commands_in(part))
-    (guarantee,) = re.findall(r'breaks = "(.*)"', table)
-    assert tried.returncode == 0, tried.stderr + shown.stderr
-    assert shown.returncode == 0, tried.stderr + shown.stderr
-    assert guarantee in tried.stdout
+    with (copy / "tests" / "mutants" / "mutants.toml").open("a", encoding="utf-8") as file:
+        file.write("\n" + code_in(part, "toml"))
+    try_it, show_it, check_it = commands_in(part)
+    assert "bills-are-due" in done(try_it, copy)
+    done(show_it, copy)
+    checked = run(check_it, copy)
     assert checked.returncode == 1, checked.stdout + checked.stderr
-    assert "Breaks 1 guarantee: bills-are-due" in checked.stdout  # the name in the contract
+    assert "Breaks 1 rule: bills-are-due" in checked.stdout  # its name in the contract

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import re
 import runpy
 import signal
 import sys
@@ -11,7 +10,6 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,7 @@ from mrtr_options.terminal import run
 from mrtr_options.tool.catalogue import all_options, load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
-from tests.commands import printed, python, standard_input
+from tests.commands import printed, standard_input
 from tests.fixtures import entry_of
 
 
@@ -34,11 +32,6 @@ def program(path: Path) -> Callable[[Sequence[str]], int]:
 def shown(letter: str, *argv: str) -> str:
     """Run an option and return its output."""
     return printed(program(option_named(letter).path), *argv)
-
-
-def run_json(letter: str, *argv: str) -> list[dict[str, Any]]:
-    """Run an option and return its JSON output."""
-    return json.loads(shown(letter, *argv, "--json"))
 
 
 def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
@@ -85,18 +78,6 @@ def test_a_call_that_is_not_as_declared_fails(
     assert f"NOT as declared: {why}" in said
 
 
-def test_a_run_loads_nothing_of_the_review() -> None:
-    """Look also for our server, databases and engines; `mcp.server` itself loads uvicorn."""
-    ran = python("-X", "importtime", "-m", "mrtr_options.option_f_once")
-    loaded = re.findall(r"\| +(\S+)$", ran.stderr, re.MULTILINE)
-    ours = [name for name in loaded if name.split(".")[0] == "mrtr_options"]
-    assert ran.returncode == 0
-    assert len(ours) + 1 <= 29, ours  # one more is the file that is started
-    assert not [name for name in ours if name.startswith("mrtr_options.review")]
-    assert "mrtr_options.sdk.serving" not in ours
-    assert {"sqlalchemy", "dbos", "temporalio"}.isdisjoint(loaded)
-
-
 @pytest.mark.parametrize(
     ("letter", "era", "typed", "ends"),
     [
@@ -124,7 +105,7 @@ def test_ctrl_c_cancels_the_question_and_ends_the_run(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(person, "read_line_here", read_and_interrupt)
     with standard_input("", ends=False):
-        (call,) = run_json("H", "--interactive")
+        (call,) = json.loads(shown("H", "--interactive", "--json"))
     assert call["text"] == "No lookup was made: the question 'units' was cancelled."
 
 

@@ -62,7 +62,9 @@ async def test_any_instance_takes_any_round_and_a_dead_owner_is_told(tmp_path: P
             units = await answer(two, "Springfield", place)  # failover: each round at another one
             assert isinstance(units, InputRequiredResult)
             assert (units.request_state or "").startswith("one~")
-            first = await answer(two, "Springfield", units)  # misrouted, and again at its owner
+            first = await answer(
+                two, "Springfield", units
+            )  # to the wrong one, and again at its owner
             assert await answer(one, "Springfield", units) == first
             assert "Springfield" in text_of(first)
             assert count(await SqliteLedger(tmp_path / "ledger.sqlite").effects()) == {

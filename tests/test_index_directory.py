@@ -43,31 +43,27 @@ def tree(tmp_path: Path) -> Path:
 
 
 async def count(
-    root: Path,
-    pattern: str,
-    action: str = "accept",
-    *,
-    tasks: bool = True,
-    database: str | None = None,
-) -> Any:
-    """Play one call; its user accepts the second directory, or takes another action."""
+    root: Path, *patterns: str, tasks: bool = True, database: str | None = None
+) -> list[Any]:
+    """Play a call for each pattern; the user takes the second directory. Errors are returned."""
 
     async def answer(context: Any, params: Any) -> types.ElicitResult:
         offered = params.requested_schema["properties"]["directory"]["enum"]
-        content = {"directory": offered[1]} if action == "accept" else None
-        return types.ElicitResult.model_validate({"action": action, "content": content})
+        return types.ElicitResult(action="accept", content={"directory": offered[1]})
 
     server = build_index_server(root, poll_seconds=0.01, database=database)
     extensions = [TasksClient()] if tasks else []
+    found: list[Any] = []
     with anyio.fail_after(SECONDS):
-        client = Client(
+        async with Client(
             server, mode="2026-07-28", elicitation_callback=answer, extensions=extensions
-        )
-        async with client:
-            try:
-                return await client.call_tool(TOOL, {"pattern": pattern})
-            except MCPError as error:
-                return error
+        ) as client:
+            for pattern in patterns:
+                try:
+                    found.append(await client.call_tool(TOOL, {"pattern": pattern}))
+                except MCPError as error:
+                    found.append(error)
+    return found
 
 
 @pytest.mark.anyio
@@ -75,7 +71,7 @@ async def count(
 async def test_a_client_gets_the_same_with_tasks_and_without(
     tree: Path, tasks: bool, engine: str
 ) -> None:
-    result = await count(tree, "*", tasks=tasks, database=engine)
+    (result,) = await count(tree, "*", tasks=tasks, database=engine)
     assert result.content[0].text == "two: 1 files, 11 bytes"
     assert result.structured_content == {"files": {".py": 1}, "bytes": {".py": 11}}
 
@@ -84,14 +80,13 @@ async def test_a_client_gets_the_same_with_tasks_and_without(
 async def test_no_link_is_followed_and_what_is_no_directory_of_the_tree_is_not_found(
     tree: Path,
 ) -> None:
-    result = await count(tree, "one")
-    assert result.structured_content == {"files": {".txt": 2, "": 1}, "bytes": {".txt": 8, "": 7}}
-    for pattern in ("way-out", "one/circle", "one/a.txt"):
-        result = await count(tree, pattern)
+    missing = ("way-out", "one/circle", "one/a.txt")
+    found, *results = await count(tree, "one", *missing, "/", "one/../../outside")
+    assert found.structured_content == {"files": {".txt": 2, "": 1}, "bytes": {".txt": 8, "": 7}}
+    for pattern, result in zip(missing, results[:3], strict=True):
         assert result.is_error is True
         assert result.content[0].text == f"No directory matches {pattern!r}."
-    for pattern in ("/", "one/../../outside"):
-        refused = await count(tree, pattern)
+    for refused in results[3:]:
         assert isinstance(refused, MCPError)
         assert refused.code == types.INVALID_PARAMS
         assert "leads out" in refused.message

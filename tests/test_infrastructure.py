@@ -6,6 +6,7 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.tool.catalogue import all_options
+from tests.evidence import every
 from tests.sending import connected, instance, over_http, settings, text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -14,7 +15,9 @@ ASSUMED = "Tokyo, Japan: 19 °C, clear. (metric assumed: this client cannot be a
 REFUSED = "'Springfield' is ambiguous. Call again with one of: Springfield, Illinois;"
 
 
-@pytest.mark.parametrize("letter", all_options())
+@pytest.mark.parametrize(
+    "letter", every("old clients without a stream", {each: each for each in all_options()}, "AEI")
+)
 async def test_where_the_server_cannot_push_an_old_client_gets_what_the_author_gives_it(
     letter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,30 +19,27 @@ BASE = {"checks", "errors", "files", "names", "terminal"}
 EXAMPLES = {"basic", "basic_multiround"}
 """The modules of the root that run an example."""
 
-MAY_IMPORT = {
-    # The deck knows nothing of the review.
-    **dict.fromkeys(BASE, BASE),
-    **dict.fromkeys(EXAMPLES, EXAMPLES | BASE),
-    "sdk": {"sdk"} | BASE,
-    "tool": {"tool", "sdk"} | BASE,
-    "option": {"tool", "sdk"},
-    "demo": {"demo", "tool", "sdk"} | BASE,
-    # The review knows the deck.
-    "review.bench": {"review.bench", "demo", "option", "tool", "sdk"} | BASE,
-    "review.judge": {"review.judge", "review.bench", "option", "tool", "sdk"} | BASE,
-    "review.explore": {"review.explore", "review.judge", "review.bench", "option", "tool", "sdk"}
-    | BASE,
-    "review.check": {"review.check", "review.explore", "review.judge", "review.bench"}
-    | {"option", "tool", "sdk"}
-    | BASE,
-    "review.show": {"review.show", "review.check", "review.explore", "review.judge"}
-    | {"review.bench", "demo", "option", "tool", "sdk"}
-    | BASE,
-    "review.cli": {"review.cli", "review.show", "review.check", "review.explore", "review.judge"}
-    | {"review.bench", "demo", "option", "tool", "sdk"}
-    | BASE,
+LAYERS = (
+    "base",
+    "sdk",
+    "tool",
+    "option",
+    "demo",
+    "review.bench",
+    "review.judge",
+    "review.explore",
+    "review.check",
+    "review.show",
+    "review.cli",
+)
+"""The folders; each may import from itself and from those above it. CONTRIBUTING says the same."""
+
+MAY_NOT_IMPORT = {
+    "option": {"base"},
+    "demo": {"option"},
+    **{part: {"demo"} for part in ("review.judge", "review.explore", "review.check")},
 }
-"""The folders that the modules of each folder may import from. CONTRIBUTING draws the same."""
+"""The folders above it that a folder does not know all the same."""
 
 KNOWN_OF_SDK = {
     "NAMES",
@@ -59,11 +56,13 @@ KNOWN_OF_SDK = {
 
 
 def part_of(module: str) -> str:
-    """Return the folder that a module is in; "option" for an option file."""
-    names = module.split(".")
-    if names[1].startswith("option_"):
+    """Return the layer that a module is in; its name, if it is in none."""
+    _, name, *rest = module.split(".")
+    if name.startswith("option_"):
         return "option"
-    return ".".join(names[1:3]) if names[1] == "review" else names[1]
+    if name in BASE | EXAMPLES:
+        return "base" if name in BASE else "example"
+    return ".".join([name, *rest[:1]]) if name == "review" else name
 
 
 def module_of(path: Path) -> str:
@@ -90,15 +89,14 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.name.startswith
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_imports_only_from_the_folders_that_its_own_may_know(path: Path) -> None:
     part = part_of(module_of(path))
-    imported = {name for name in imports_of(path) if name.startswith("mrtr_options.")}
-    known = {name for name in imported if part_of(name) in MAY_IMPORT}
-    allowed = MAY_IMPORT[part]
-    unknown = {name for name in known if part_of(name) not in allowed}
+    names = {name for name in imports_of(path) if name.startswith("mrtr_options.")}
     if part == "option":
-        unknown.discard("mrtr_options.demo.option.demo")  # imported to run the file as a program
-    assert not unknown
+        names.discard("mrtr_options.demo.option.demo")  # imported to run the file as a program
+    known = {part_of(name) for name in names} & {*LAYERS, "example"}
+    last = LAYERS.index(part) if part in LAYERS else 0
+    assert known <= {part, *LAYERS[: last + 1]} - MAY_NOT_IMPORT.get(part, set())
     if part == "tool":
-        of_sdk = {name.split(".")[2] for name in known if part_of(name) == "sdk"}
+        of_sdk = {name.split(".")[2] for name in names if part_of(name) == "sdk"}
         assert of_sdk - {"server"} <= KNOWN_OF_SDK
 
 

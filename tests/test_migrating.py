@@ -2,17 +2,18 @@
 
 import difflib
 import runpy
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError
+from mcp import Client
 from mcp_types import ElicitResult
 
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era
+from mrtr_options.sdk.testing import call_as_client
 from tests.commands import REPOSITORY
-from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -42,13 +43,9 @@ class User:
 
 
 async def call(module: SimpleNamespace, era: Era, user: User) -> str:
-    """Play one call and return its text; an error begins with "an error"."""
-    async with Client(module.server, mode=MODES[era], elicitation_callback=user) as client:
-        try:
-            result = await client.call_tool("book_table", {"guest": "Ada"})
-        except MCPError as error:
-            return f"an error: {error}"
-    return f"{'an error: ' if result.is_error else ''}{text_of(result)}"
+    """Play one call and return its text; an error begins with "error: "."""
+    connect = partial(Client, module.server, mode=MODES[era], elicitation_callback=user)
+    return await call_as_client("stops", connect, "book_table", {"guest": "Ada"})
 
 
 ASKED = ["When?", "How will you leave the deposit for 20:30?"]
@@ -68,7 +65,7 @@ async def test_each_form_asks_and_books_once(name: str, era: Era) -> None:
 async def test_a_new_client_breaks_the_old_form_aloud_and_the_careless_one_silently() -> None:
     before = loaded("before")
     user = User()
-    assert (await call(before, "modern", user)).startswith("an error: ")
+    assert (await call(before, "modern", user)).startswith("error: ")
     assert user.asked == []
     assert before.booked == []
 
@@ -99,6 +96,6 @@ async def test_each_form_books_nothing_where_the_user_declines(name: str, era: E
     user = User(declines=True)
     told = await call(module, era, user)
     assert "'deposit' was declined" in told
-    assert "an error" not in told
+    assert "error: " not in told
     assert user.asked == ASKED
     assert module.booked == []

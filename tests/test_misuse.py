@@ -73,12 +73,14 @@ CONTINUED = cast("Any", sdk.ContinuationStore().linear(cast("Any", book_in_line)
 
 
 NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
+ASYNC = cast("Any", book_in_line)
 FOREIGN = Mock(middleware=[])  # like fastmcp's FastMCP, which has `middleware` and `add_tool`
 STORE = cast("Any", sdk.ContinuationStore())
 MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
     ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
+    ("for principal that is not async", lambda of: sdk.Settings(principal=ASYNC)),
     ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
     (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
     ("takes a pydantic model", lambda of: of(arguments=Booking(guest="Ada"))),

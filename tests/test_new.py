@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
-from mcp_types import ElicitResult
 
 from mrtr_options import sdk
 from mrtr_options.__main__ import main
@@ -18,6 +16,7 @@ from mrtr_options.demo.own_tool import STYLES, default, files_of
 from mrtr_options.sdk.protection import new_key
 from tests.commands import REPOSITORY, output, python, refusal
 from tests.evidence import every
+from tests.sending import connected
 
 NEW = ("-m", "mrtr_options", "new")
 NAMES = ("x", "transfer_money", "orderTaxi2", "a" * 64)
@@ -41,37 +40,34 @@ def test_what_new_writes_passes_its_own_tests(style: str, tmp_path: Path) -> Non
     assert "17 passed" in run(tmp_path, "pytest", "-v", "test_order_taxi.py")
 
 
+def write(folder: Path, style: str, name: str) -> None:
+    """Write the tool and the test of a style."""
+    for prefix, text in zip(("", "test_"), files_of(style, name), strict=True):
+        (folder / f"{prefix}{name}.py").write_text(text, encoding="utf-8")
+
+
 def test_what_new_writes_for_any_name_passes_ruff(tmp_path: Path) -> None:
     for style, name in product(STYLES, NAMES):
-        # A long name may make a line too long for our rules.
-        folder = tmp_path / ("long" if len(name) > 20 else "short") / style
-        folder.mkdir(parents=True, exist_ok=True)
-        tool, test = files_of(style, name)
-        (folder / f"{name}.py").write_text(tool, encoding="utf-8")
-        (folder / f"test_{name}.py").write_text(test, encoding="utf-8")
-    ruff = ("ruff", "check", "--isolated", "--config=src = ['*/*']")
-    run(tmp_path, *ruff, ".")
-    run(tmp_path, "ruff", "format", "--isolated", "--check", ".")
+        folder = tmp_path / f"{style}_{name}"
+        folder.mkdir()
+        write(folder, style, name)
     ours = [
         f"--select={','.join(RULES['select'])}",
-        f"--ignore={','.join([*RULES['ignore'], 'N999'])}",
+        f"--ignore={','.join([*RULES['ignore'], 'E501', 'N999'])}",  # a long name, an odd name
         f"--config=lint.pydocstyle.convention = {RULES['pydocstyle']['convention']!r}",
     ]
-    run(tmp_path, *ruff, *ours, "short")
+    run(tmp_path, "ruff", "check", "--isolated", "--config=src = ['*']", *ours, ".")
+    run(tmp_path, "ruff", "format", "--isolated", "--check", ".")
 
 
 @pytest.mark.evidence("what new writes")
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: apt-get install nodejs npm")
-@pytest.mark.evidence("what new writes")
 def test_what_new_writes_passes_pyright(tmp_path: Path) -> None:
     for style in STYLES:
-        tool, test = files_of(style, f"tool_{style}")
-        (tmp_path / f"tool_{style}.py").write_text(tool, encoding="utf-8")
-        (tmp_path / f"test_tool_{style}.py").write_text(test, encoding="utf-8")
+        write(tmp_path, style, f"tool_{style}")
     config = {"typeCheckingMode": "strict", "extraPaths": [str(REPOSITORY)]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
-    said = run(tmp_path, "pyright", "--pythonpath", sys.executable)
-    assert "0 errors" in said
+    assert "0 errors" in run(tmp_path, "pyright", "--pythonpath", sys.executable)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +97,7 @@ def test_new_refuses_in_one_line_and_writes_nothing(
 def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
     command: str, tmp_path: Path
 ) -> None:
-    tool, _ = files_of("default", "order_taxi")
-    (tmp_path / "order_taxi.py").write_text(tool, encoding="utf-8")
+    write(tmp_path, "default", "order_taxi")
     ran = python(*command.split(), cwd=tmp_path, MRTR_STATE_KEYS="short")
     assert ran.returncode == 2, ran.stderr
     assert ran.stdout == "", ran.stderr
@@ -110,16 +105,11 @@ def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
 
 
 @pytest.mark.anyio
-async def test_what_new_writes_knows_the_one_caller_over_stdio(tmp_path: Path) -> None:
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_what_new_writes_asks_the_one_caller_over_stdio(era: Any, tmp_path: Path) -> None:
     settings = sdk.Settings(keys=[new_key()], principal=default.caller_of)
     with default.instance(tmp_path, settings) as server:
-        async with Client(server, mode="2026-07-28", elicitation_callback=answer) as client:
+        async with connected(server, era) as client:
             result = await client.call_tool("own_tool", {"item": "x", "reference": "r"})
     assert default.Records(tmp_path / "records.sqlite").all()[0][0] == "local"
     assert not result.is_error
-
-
-async def answer(context: Any, params: Any) -> ElicitResult:
-    """Take the first choice of a form."""
-    ((name, field),) = params.requested_schema["properties"].items()
-    return ElicitResult(action="accept", content={name: field["enum"][0]})

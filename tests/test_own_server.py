@@ -29,10 +29,9 @@ from tests.restaurant import (
     high_tier,
     lowlevel,
     modern,
-    one_round,
     tool,
 )
-from tests.sending import text_of
+from tests.sending import round_of, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -107,14 +106,6 @@ async def test_half_a_character_in_arguments_or_answers_is_refused_before_anythi
         await call(server, arguments={"guest": half})
     with pytest.raises(MCPError, match="half of a surrogate pair"):
         await call(server, answering(hour=half))
-
-
-@TIERS
-async def test_a_forged_state_books_nothing(serve: Serve) -> None:
-    answers = {"sure": types.ElicitResult(action="accept", content={"hour": 18})}
-    async with modern(serve(tool())) as client:
-        with pytest.raises(MCPError, match="Invalid or expired requestState"):
-            await one_round(client, request_state='{"hour": 3}', input_responses=answers)
 
 
 def raises() -> Any:
@@ -226,9 +217,10 @@ async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> 
     server = own_server(STATEFUL[name])
     with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
         await call(server)
+    made_up = types.InputRequiredResult(request_state='{"hour": 3}')
     async with modern(server) as client:
         with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
-            await one_round(client, request_state='{"hour": 3}')
+            await round_of(client, "book_table", {"guest": "Eve"}, made_up)
 
 
 async def mistaken(ctx: Any, params: Any, values: Any = None) -> Any:

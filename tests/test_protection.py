@@ -135,7 +135,7 @@ def test_the_ring_in_the_environment_keeps_its_order(
         (f"{OLD.decode()},{NEW.decode()[:62]}", f"key 2 of {KEYS_VARIABLE} has 31 bytes"),
         (f"{OLD.decode()},{OLD.decode()}", f"{KEYS_VARIABLE} names a key twice"),
         ("o!" * 16, f"key 1 of {KEYS_VARIABLE} is made of 2 different bytes, and needs 16; "),
-        ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # base64
+        ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes when its hex or base64 is read"),
     ],
 )
 def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(

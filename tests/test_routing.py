@@ -19,7 +19,7 @@ from mrtr_options.sdk.protection import instance_from_environment, make_codec
 from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
-from scoreboard.servers.peers import comes_up, end, free_port, start
+from scoreboard.servers.peers import free_port, listening
 from tests.bounds import KEY, SECONDS
 from tests.sending import answer, connected, instance, over_http, send, text_of
 
@@ -80,44 +80,11 @@ async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int
         config = config.replace(written, ours)
     file = folder / "haproxy.cfg"
     file.write_text(config, encoding="utf-8")
-    balancer = await start(["haproxy", "-db", "-q", "-f", file.name], folder, {}, folder / "log")
-    try:
-        assert await comes_up(balancer, f"http://127.0.0.1:{port}")
-        with anyio.fail_after(SECONDS):
+    command = ["haproxy", "-db", "-q", "-f", file.name]
+    balancer = listening(command, folder, {}, folder / "log", f"http://127.0.0.1:{port}")
+    with anyio.fail_after(SECONDS):
+        async with balancer:
             yield port
-    finally:
-        await end(balancer)
-
-
-@needs_haproxy
-async def test_haproxy_routes_by_state_and_bounds_bodies(tmp_path: Path) -> None:
-    fleet = [Settings(MemoryLedger(), keys=[KEY.encode()], instance=name) for name in NAMES]
-    async with (
-        over_http(*(instance("H", each) for each in fleet)) as urls,
-        AsyncExitStack() as stack,
-    ):
-        at = [
-            (f"127.0.0.1:{8001 + place}", httpx2.URL(urls[place]).netloc.decode())
-            for place in (0, 1)
-        ]
-        port = await stack.enter_async_context(haproxy(tmp_path, *at))
-        async with connected(f"http://127.0.0.1:{port}{PATH}") as client:
-            asked = [await send(client, "Tokyo") for _ in range(8)]
-            states = [
-                got.request_state or "" for got in asked if isinstance(got, InputRequiredResult)
-            ]
-            assert {state.partition("~")[0] for state in states} == set(NAMES)
-            for each in asked:
-                assert text_of(await answer(client, "Tokyo", each)).startswith("Tokyo, Japan")
-        for place in (0, 1):  # without the balancer's routing, half of them would be refused
-            async with connected(urls[place]) as one, connected(urls[1 - place]) as other:
-                with pytest.raises(MCPError, match="is not waiting on this server"):
-                    await answer(other, "Tokyo", await send(one, "Tokyo"))
-        async with httpx2.AsyncClient(timeout=SECONDS) as http:
-            long = b"x" * (MAX_BODY_BYTES + 1)
-            response = await http.post(f"http://127.0.0.1:{port}{PATH}", content=long)
-            assert response.status_code == 413
-            assert response.headers.get("server") != "uvicorn"
 
 
 async def closed(stream: ByteStream) -> bytes:

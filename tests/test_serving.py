@@ -20,8 +20,9 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from mrtr_options.__main__ import main
+from mrtr_options.demo.call import agree
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.messages import ERAS, Era
 from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.review.bench.world.starting import program
 from mrtr_options.sdk import serving
@@ -31,7 +32,7 @@ from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
 from tests.sdk.fakes import until
-from tests.sending import connected, text_of, user
+from tests.sending import connected, text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -101,7 +102,7 @@ async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told
             assert server.said.startswith("warning: MRTR_STATE_KEYS is not set")
             assert server.said.count("warning") == 1
             for era in ERAS:
-                async with Client(server.url, mode=MODES[era], elicitation_callback=user) as client:
+                async with connected(server.url, era) as client:
                     assert await ask_about(client, "Springfield") == SPRINGFIELD
             said = server.end(signal.SIGTERM).splitlines()
     assert effects_in(ledger) == effects * 2
@@ -129,7 +130,7 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
         async with Client(
             stdio_client(parameters, errlog=errlog),
             mode=MODES[era],
-            elicitation_callback=user,
+            elicitation_callback=agree,
             message_handler=note,
         ) as client:
             assert await ask_about(client, "Springfield") == SPRINGFIELD

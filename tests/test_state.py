@@ -18,7 +18,17 @@ from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool.server import TOOL, Context
 from mrtr_options.tool.settings import Settings
-from tests.sending import Response, answer, connected, counts, good, instance, send, settings
+from tests.sending import (
+    Response,
+    answer,
+    connected,
+    counts,
+    good,
+    instance,
+    round_of,
+    send,
+    settings,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -56,14 +66,10 @@ class Sender:
     ) -> None:
         """Check that a state gets the frozen refusal, and that nothing happens."""
         before = await counts(self.run_with)
+        forged = types.InputRequiredResult(request_state=state)
+        answers = await good(self.asked)
         with pytest.raises(MCPError) as refusal:
-            await self.client.session.call_tool(
-                tool,
-                {"location": location},
-                input_responses=await good(self.asked),
-                request_state=state,
-                allow_input_required=True,
-            )
+            await round_of(self.client, tool, {"location": location}, forged, answers)
         _check_frozen(refusal.value, reason)
         assert await counts(self.run_with) == before
 

@@ -7,13 +7,12 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench.faults import Faults
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.judge import grid
-from tests.evidence import every
 
 FOLDER = Path(__file__).parents[1] / "examples" / "styles"
 ALIKE = {"suspend_with_data": "F", "generator": "M"}
@@ -21,8 +20,7 @@ ALIKE = {"suspend_with_data": "F", "generator": "M"}
 NOT_ALIKE = {"suspend_with_data": {"redeploy-effect", "redeploy-effect-mixed"}}
 """The schedules in which a style does not behave like its letter."""
 
-ALONE: tuple[Policy, ...] = ("calls again",)
-"""The client of `make test`."""
+pytestmark = pytest.mark.evidence("styles")
 
 
 def played(name: str) -> dict[str, tuple[object, ...]]:
@@ -36,21 +34,19 @@ def played(name: str) -> dict[str, tuple[object, ...]]:
 
 
 @cache
-def shown(name: str, policy: Policy) -> dict[str, set[Faults]]:
+def shown(name: str, policy: str) -> dict[str, set[Faults]]:
     """Return the single faults that show an anomaly, by anomaly."""
     found = anyio.run(counterexamples, subject_named(name), calling(policy=policy), 1)
     return {anomaly: {*sets} for anomaly, sets in found.counterexamples.items()}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", every("styles", {each: each for each in POLICIES}, ALONE))
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("style", ALIKE)
-def test_a_style_fails_under_the_faults_of_its_letter(style: str, policy: Policy) -> None:
+def test_a_style_fails_under_the_faults_of_its_letter(style: str, policy: str) -> None:
     assert shown(str(FOLDER / f"{style}.py"), policy) == shown(ALIKE[style], policy)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("style", every("styles", {each: each for each in ALIKE}, [*NOT_ALIKE]))
+@pytest.mark.parametrize("style", ALIKE)
 def test_a_style_comes_through_the_redeploys_of_its_letter(style: str) -> None:
     mine = played(str(FOLDER / f"{style}.py"))
     other = played(ALIKE[style])

@@ -35,9 +35,17 @@ def test_no_thing_transfers_more_than_the_user_wanted() -> None:
     ]
 
 
-def test_a_payment_that_was_made_and_failed_is_told_as_made() -> None:
-    for what in ("the bank pays, and then times out", "the same call in other words"):
-        assert f"{what} " in TABLE
-        told = TABLE.split(what)[1].split("\n", 3)
-        assert told[0].strip() == "1"
-        assert "error" not in told[1]
+@pytest.mark.parametrize(
+    ("row", "scene"),
+    [
+        ("the bank pays, and then times out", "the bank pays, and then times out"),
+        ("the model calls again in other words", "the same call in other words"),
+        ("the receipt is declined", "the receipt is declined"),
+    ],
+)
+def test_using_quotes_what_the_user_is_told(row: str, scene: str) -> None:
+    using = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
+    (quote,) = re.findall(rf"^\| {row} \| `(.*?)`", using, re.MULTILINE)
+    (told,) = re.findall(rf"^{scene} +1\n((?: .*\n)+)", TABLE, re.MULTILINE)
+    for part in quote.split("[...]"):
+        assert part.strip() in " ".join(told.split())

@@ -7,14 +7,18 @@ ends the call.
 Knows the fleet and what goes over the wire; of options only that they serve the weather tool.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 import anyio
 
+from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.deployments.processes import FATAL
 from mrtr_options.review.bench.messages import Reply, Request
+from mrtr_options.review.bench.steps import ENDED
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 from tests.chaos.disasters import Manner
@@ -74,9 +78,11 @@ class Call:
         number: The call's number.
         manner: How it is made.
         began, ended: The times of its begin and end, by the event loop's clock.
-        reply: The reply that ended it.
+        reply: The last reply.
         rounds: The number of requests that were sent.
         waited: The longest time in seconds between a round's first request and its response.
+        task: The id of its task.
+        answered: The keys of the task's questions that were answered.
     """
 
     number: int
@@ -86,6 +92,8 @@ class Call:
     reply: Reply | None = None
     rounds: int = 0
     waited: float = 0.0
+    task: str = ""
+    answered: set[str] = field(default_factory=set[str])
 
     @property
     def _city(self) -> str:
@@ -132,58 +140,53 @@ class Crowd:
         while not self.over.is_set() and len(self.calls) < MOST_CALLS:
             call = Call(len(self.calls), self.manner(), anyio.current_time())
             self.calls.append(call)
-            call.reply = await (self._as_task if self.takes_tasks else self._in_rounds)(call)
+            request = Request(call.location, takes_tasks=self.takes_tasks)
+            await converse(
+                request, partial(self._round, call), partial(self._following, call), sys.maxsize
+            )
             call.ended = anyio.current_time()
-            if call.reply.failed:
+            if call.reply is not None and call.reply.failed:
                 await self._think()
 
-    async def _in_rounds(self, call: Call) -> Reply:
-        reply = await self._round(call, Request(call.location))
-        while reply.questions:
+    async def _following(self, call: Call, request: Request, reply: Reply) -> Request | None:
+        """Return the request after a reply: with answers, or a look at the task."""
+        if reply.task is not None:
+            call.task = reply.task
+        is_over = reply.failed or reply.is_result or reply.status in ENDED
+        if is_over or (self.takes_tasks and not call.task):
+            return None
+        new = reply.questions.keys() - call.answered
+        if new:
             await self._think()
-            request = Request(call.location, state=reply.state)
-            reply = await self._answered(call, request, reply, reply.questions)
-        return reply
+            return await self._answering(call, request, reply, new)
+        if not call.task:
+            return None
+        await anyio.sleep(LOOK_SECONDS)
+        return Request(method="tasks/get", task=call.task, takes_tasks=True)
 
-    async def _as_task(self, call: Call) -> Reply:
-        created = await self._round(call, Request(call.location, takes_tasks=True))
-        if created.task is None:
-            return created
-        look = Request(method="tasks/get", task=created.task, takes_tasks=True)
-        answered: set[str] = set()
-        while True:
-            reply = await self._round(call, look)
-            if (
-                reply.failed
-                or reply.is_result
-                or reply.status in ("completed", "failed", "cancelled")
-            ):
-                return reply
-            new = reply.questions.keys() - answered
-            if new:
-                await self._think()
-                taken = await self._answered(call, replace(look, method="tasks/update"), reply, new)
-                if taken.failed:
-                    return taken
-                answered |= new
-            await anyio.sleep(LOOK_SECONDS)
-
-    async def _answered(
+    async def _answering(
         self, call: Call, request: Request, asked: Reply, keys: Iterable[str]
-    ) -> Reply:
-        said = {asked.name_of(key): key for key in keys}
-        answers = {key: accepted(**{name: call.says[name]}) for name, key in said.items()}
-        request = replace(request, answers=answers)
+    ) -> Request:
+        """Return the request with the answers to these questions."""
+        said = {key: {asked.name_of(key): call.says[asked.name_of(key)]} for key in keys}
+        answers = {key: accepted(**content) for key, content in said.items()}
+        request = replace(request, answers=answers, state=asked.state)
+        if call.task:
+            call.answered |= said.keys()
+            request = replace(request, method="tasks/update")
         if call.manner == "oversized":  # first a round that every server should refuse
-            more = {
-                key: accepted(**{name: call.says[name]}, more=MORE) for name, key in said.items()
-            }
-            await self._round(call, replace(request, answers=more))
+            more = {key: accepted(**content, more=MORE) for key, content in said.items()}
+            await self._settled(call, replace(request, answers=more))
             if request.state is not None:
-                await self._round(call, replace(request, state=request.state + LONG))
-        return await self._round(call, request)
+                await self._settled(call, replace(request, state=request.state + LONG))
+        return request
 
     async def _round(self, call: Call, request: Request) -> Reply:
+        """Send a round that the call goes on from."""
+        call.reply = await self._settled(call, request)
+        return call.reply
+
+    async def _settled(self, call: Call, request: Request) -> Reply:
         async def send(request: Request) -> Reply:
             call.rounds += 1
             return await self.fleet.send(self.random.randrange(self.fleet.size), request)

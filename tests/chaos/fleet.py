@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 
-from mrtr_options.review.bench.client import connections, exchange_at
+from mrtr_options.review.bench.client import connections, fetch_at
 from mrtr_options.review.bench.deployments.processes import Served, Worker
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.sdk.serving import GRACE_SECONDS, PATH
@@ -113,7 +113,7 @@ class Fleet:
         worker = self.workers[place]
         if worker is None:
             return Reply(nothing=LOST)
-        return await exchange_at(worker.origin + PATH, self._http, request, seconds=seconds)
+        return await fetch_at(worker.origin + PATH, self._http, request, seconds=seconds)
 
     def signal(self, place: int, number: signal.Signals) -> None:
         """Send a signal to the process at a place, if one runs there."""

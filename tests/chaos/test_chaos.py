@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -16,7 +17,7 @@ from scoreboard import postgres as real_postgres
 from tests.bounds import SECONDS
 from tests.chaos.__main__ import main
 from tests.chaos.chaos import Plan, Report, chaos, judge, world_of
-from tests.chaos.crowd import Call
+from tests.chaos.crowd import Call, settled
 from tests.chaos.disasters import DISASTERS, Kind, World
 from tests.sending import accepted
 
@@ -107,11 +108,7 @@ async def test_no_round_is_taken_while_the_database_takes_nothing_and_one_is_aft
                 for place in range(2):
                     reply = await running.fleet.send(place, final, seconds=0.5)
                     assert reply.nothing or reply.reason == "store_unusable", (name, reply)
-            while True:
-                reply = await running.fleet.send(1, final)
-                if reply.text is not None:
-                    break
-                await anyio.sleep(0.1)
+            reply = await settled(partial(running.fleet.send, 1), final)
             assert reply.text == "Tokyo 0, Earth: 20 °C, sunny.", name
 
 

@@ -6,23 +6,34 @@ No test asserts a time: figures are either counted, or made up.
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import anyio
+import mcp_types as types
 import pytest
+from mcp import Client
+from rich.progress import Progress
 
+from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.bench.world import temporal
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.tool.catalogue import all_options
+from mrtr_options.tool.server import TOOL
 from scoreboard.cost import __main__ as command
-from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
+from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, questions, report
+from scoreboard.cost import measure as measuring
 from scoreboard.cost.lines import count_again, count_lines
-from scoreboard.cost.report import BY_HAND, Spread
+from scoreboard.cost.questions import WAYS
+from scoreboard.cost.report import BY_HAND, DEFAULT, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
+from tests.sending import text_of
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +43,7 @@ FEW: dict[ModuleType, dict[str, object]] = {
     guard: {"TURNS": 2},
     named: {"TURNS": 2, "CALLS": 1, "KEPT": 20},
     bounds: {"HTTP_TURNS": 2},
+    questions: {"TURNS": 2},
     http: {"CALLERS": (1, 3), "TURNS": 2, "CALLS": 4},
     parked: {"IN_MEMORY": 20, "ON_DISK": 20},
     engines: {"TURNS": 2, "WARM_UP": 0, "CALLS": 1, "AT_ONCE": (1, 4)},
@@ -74,12 +86,6 @@ async def test_everything_is_timed_once_in_every_turn_and_the_first_turn_is_not_
     assert {len(each) for each in readings.values()} == {9} == {len(told)}
 
 
-@pytest.mark.anyio
-async def test_a_repeat_of_a_named_call_takes_one_read_and_no_write() -> None:
-    with anyio.fail_after(SECONDS):
-        assert await named.statements_of_a_repeat() == (1, 0)
-
-
 @pytest.mark.evidence("how costs are measured")
 @pytest.mark.anyio
 async def test_everything_with_a_bound_is_measured() -> None:
@@ -111,50 +117,96 @@ def test_a_bound_that_is_not_kept_is_said_and_fails_the_command(
     assert ("over" if code else "kept") in capsys.readouterr().out
 
 
-def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run() -> None:
+def test_lines_are_counted_again_whenever_times_were_measured() -> None:
     old = report.read().model_copy(update={"lines": []})
-    now = count_lines(list(all_options().values()))
-    assert count_again(old).lines == now
-    (of_e,) = [each for each in now if each.subject == "E"]
-    shown = report.with_notes(count_again(old))
-    (row,) = [line for line in shown.splitlines() if line.startswith("| E |")]
-    assert row.endswith(f"| {of_e.author} | {of_e.sdk} |")
+    assert count_again(old).lines == count_lines(list(all_options().values()))
+
+
+MEASURED = ("H", "L", "F+guard+call-key")
 
 
 @pytest.mark.evidence("how costs are measured")
-@pytest.mark.anyio
-async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_disk() -> None:
-    with anyio.fail_after(SECONDS):
-        found = await parked.measure_parked([subject_named("F"), subject_named("L")])
-    assert names(found) == ["H", "task", "L"]
-    frame, task, row = found
+def test_every_part_is_measured_for_each_of_its_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "subjects", lambda: [subject_named(each) for each in MEASURED])
+    monkeypatch.setattr(measuring, "_postgres", nullcontext)
+    *_, found = measuring.measure(Progress(disable=True), measuring.PARTS, measuring.NOTHING)
+    assert names(found.calls) == [FLOOR, SHARED, *MEASURED, DEFAULT]
+    assert names(found.questions) == [*WAYS]
+    served = product((1, 3), (FLOOR, "H", "F+guard+call-key", DEFAULT))
+    assert [(each.callers, each.subject) for each in found.http] == [*served]
+    assert [each.store for each in found.guards] == ["SQLite"]
+    frame, task, row = found.parked
+    assert names(found.parked) == ["H", "task", "L"]
     assert frame.bytes > task.bytes > 0
     assert row.bytes > 0
     assert frame.ended_bytes is None
-
-
-@pytest.mark.evidence("how costs are measured")
-@pytest.mark.parametrize(("name", "workers"), [("SQLite", 1), ("Temporal, 3 workers", 3)])
-def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) -> None:
-    if workers > 1 and not temporal.installed():
-        pytest.skip(temporal.MISSING)
-    with engines.engines(None) as found:
-        (engine,) = (each for each in found if each.name == name)
-        assert engine.workers == workers
-        timed = engines.time_rounds([subject_named("L")], engine, lambda: None)
-    assert [(each.engine, each.callers, each.subject) for each in timed] == [
-        (name, callers, subject) for callers in (1, 4) for subject in (BY_HAND, "L")
+    on_engines = dict.fromkeys(each.engine for each in found.rounds)
+    assert ("Temporal, 3 workers" in on_engines) == temporal.installed()
+    assert [(each.engine, each.callers, each.subject) for each in found.rounds] == [
+        *product(on_engines, (1, 4), (BY_HAND, "L"))
     ]
-    assert timed[0].ratio == Spread(median=1, low=1, high=1)
+    for each in (found.calls[0], found.http[0], found.rounds[0]):
+        assert each.ratio == Spread(median=1, low=1, high=1)
     assert not multiprocessing.active_children()
 
 
-def test_a_run_that_left_something_out_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.anyio
+@pytest.mark.parametrize("way", WAYS)
+async def test_each_question_of_the_generated_tool_names_the_answer_before_it(way: str) -> None:
+    asked: list[str] = []
+
+    async def answer(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"answer": f"no {len(asked)}"})
+
+    with anyio.fail_after(SECONDS):
+        async with Client(
+            WAYS[way](3), mode=MODES["modern"], elicitation_callback=answer
+        ) as client:
+            result = await client.call_tool(TOOL)
+    assert text_of(result) == "no 1 no 2 no 3"
+    assert asked == ["Question 1?", "Question 2, after 'no 1'?", "Question 3, after 'no 2'?"]
+
+
+def test_a_part_is_kept_when_it_is_measured_though_a_later_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = report.read().model_copy(update={"left_out": ["PostgreSQL: pip install it"]})
-    monkeypatch.setattr(command, "FILE", tmp_path / "cost.json")
-    monkeypatch.setattr(command, "measure", Mock(return_value=found))
-    assert command.main([]) == 0
-    assert "not measured: PostgreSQL" in capsys.readouterr().err
-    assert not (tmp_path / "cost.json").exists()
+    kept = tmp_path / "cost.json"
+    monkeypatch.setattr(command, "FILE", kept)
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["--only", "calls"])
+    before = report.read()
+    KeptFile(kept, report.Report).write(before)
+    monkeypatch.setattr(measuring, "_left_out", Mock(return_value=[]))
+    monkeypatch.setattr(measuring, "_postgres", Mock(return_value=nullcontext()))
+    monkeypatch.setattr(measuring, "time_calls", AsyncMock(return_value=before.calls[:1]))
+    monkeypatch.setattr(measuring, "measure_parked", AsyncMock(side_effect=RuntimeError("full")))
+    with pytest.raises(RuntimeError, match="full"):
+        command.main(["--only", "calls", "--only", "parked"])
+    assert report.read(kept) == before.model_copy(update={"calls": before.calls[:1]})
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ([], [], "Temporal, 3"),
+        (["--json"], [], '"calls"'),
+        ([], ["PostgreSQL: pip install it"], "not measured: PostgreSQL"),
+    ],
+)
+def test_the_command_prints_what_it_measured_and_keeps_it_if_nothing_was_left_out(
+    case: tuple[list[str], list[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags, left_out, shows = case
+    found = report.read().model_copy(update={"left_out": left_out})
+    file = tmp_path / "cost.json"
+    monkeypatch.setattr(command, "FILE", file)
+    monkeypatch.setattr(command, "measure", Mock(return_value=[found]))
+    assert command.main(flags) == 0
+    said = capsys.readouterr()
+    assert shows in said.out + said.err
+    assert file.exists() != bool(left_out)
+    assert left_out or report.read(file) == found

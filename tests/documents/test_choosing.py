@@ -1,13 +1,13 @@
-"""Tests of the advice: CHOOSING, the page and `new` agree, and the table supports it."""
+"""Tests of the advice: it covers every answer, and the table of candidates supports it."""
 
 from itertools import product
 from typing import Any
 
 import pytest
 
-from documents import candidates, choosing
-from mrtr_options.review.bench.setup import POLICIES
-from mrtr_options.review.bench.subjects import subject_named
+from documents import candidates
+from mrtr_options.errors import UsageError
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, choose
 from mrtr_options.tool.notation import DEFAULT
 from mrtr_options.tool.weather import DESTINATIONS
@@ -18,12 +18,6 @@ def test_every_set_of_answers_has_one_choice_and_every_choice_some_answers() -> 
     assert {choice.when for choice in chosen} == {choice.when for choice in CHOICES}
 
 
-def test_the_page_chooses_as_the_advice_does() -> None:
-    for shown in choosing.choices():
-        said = Answers(**{name: answer == "yes" for name, answer in shown["answers"].items()})
-        assert shown["subject"] == subject_named(choose(said).subject).name
-
-
 @pytest.mark.parametrize("destination", DESTINATIONS)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_fault_alone_charges_twice_skips_a_question_or_takes_two_answers_in_the_default(
@@ -32,3 +26,8 @@ def test_no_fault_alone_charges_twice_skips_a_question_or_takes_two_answers_in_t
     found = candidates.row_of(DEFAULT, destination, policy)["witnesses"]
     assert not {"charged twice", "question skipped", "both answers charged"} & set(found)
     assert "again3" in found["second wanted call swallowed"]  # the cost of naming calls
+
+
+def test_a_candidate_that_is_not_explored_says_what_explores_it() -> None:
+    with pytest.raises(UsageError, match="run python -m documents --candidates"):
+        candidates.row_of(DEFAULT, "ignores keys", "waits")

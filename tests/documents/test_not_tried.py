@@ -2,17 +2,16 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.commands import REPOSITORY, copy_of_the_project, run
+from mrtr_options.tool.catalogue import option_named
+from tests.commands import copy_of_the_project, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.evidence("what was not tried")]
 
-OPTION = "option_n_phases.py"
 KEPT = "mrtr_options/review/bench/next_versions/n.toml"
 WHY = f"no next version of option N is kept; add {KEPT}"
 LINE = f"not tried: redeploy ({WHY})"
@@ -22,9 +21,10 @@ Command = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the project and add option N, a `match` on an enum."""
+    """Copy the project and add option N: F's code, without F's next versions."""
     copy = copy_of_the_project(tmp_path_factory.mktemp("not_tried"))
-    shutil.copy(REPOSITORY / "tests" / "bench" / OPTION, copy / "mrtr_options")
+    source = option_named("F").source.replace("Option F", "Option N").replace("-f", "-n")
+    (copy / "mrtr_options" / "option_n_once.py").write_text(source, encoding="utf-8")
     return copy
 
 

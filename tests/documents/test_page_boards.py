@@ -15,7 +15,7 @@ def show(seen: Tab, fragment: str) -> Tab:
 
 
 def test_a_cell_opens_its_run_and_its_address_does_too(seen: Tab) -> None:
-    runs = rounds.runs_of(*rounds.present())
+    runs = rounds.runs_of(rounds.read_board())
     cell = "servers/fastmcp/two-instances"
     show(seen, "")
     seen.click(f'[id="{cell}"] a')
@@ -28,7 +28,7 @@ def test_a_cell_opens_its_run_and_its_address_does_too(seen: Tab) -> None:
 
 
 def test_the_page_has_a_cell_for_each_of_a_row(seen: Tab) -> None:
-    rows = rounds.rows_of(*rounds.present())
+    rows = rounds.rows_of(rounds.read_board())
     for board in rounds.HEADS:
         show(seen, "" if board == "servers" else f"board={board}")
         ids = seen.run("[...document.querySelectorAll('td[id]')].map((each) => each.id)")
@@ -43,4 +43,4 @@ def test_every_link_of_a_client_leads_to_a_run(seen: Tab) -> None:
     )
     cells = {link.partition("cell=")[2] for link in links if "cell=" in link}
     assert "clients/resuming/modern/502/F+guard" in cells
-    assert cells <= {*rounds.runs_of(*rounds.present())}
+    assert cells <= {*rounds.runs_of(rounds.read_board())}

@@ -1,6 +1,6 @@
 """Mutants of the guard: small changes to its code, each of which the drawn tools have to find.
 
-$ python -m tests.mutants.guard_mutants        # in how many examples each is found, and by what
+$ python -m tests.mutants.guard_mutants [WORD]...  # in how many examples each is found, by what
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from mrtr_options.sdk import call_key, effects, server
 from mrtr_options.sdk import current_request as requests
-from mrtr_options.sdk.single_use import running, seen, sql
+from mrtr_options.sdk.single_use import seen, sql
 from tests.sdk.any_tool import finding
 from tests.sdk.drawn_stories import Story, stories
 from tests.sdk.test_single_use_store import Rounds, sqlite
@@ -70,7 +70,6 @@ class Slip(NamedTuple):
 
 
 _EFFECTS = effects.CallEffects
-_ROUND = running.TakenRound
 
 MUTANTS = {
     "frees a name that had an effect when its question is too old": Slip(
@@ -78,6 +77,9 @@ MUTANTS = {
         "is_free",
         "self.is_unanswerable and self.effects is None",
         "self.is_unanswerable",
+    ),
+    "frees a name whose time is over while its round is at work": Slip(
+        seen.Seen, "is_free", "bool(self.is_late) and not is_at_work", "bool(self.is_late)"
     ),
     "waits for ever for a dead process": Slip(
         seen.Seen, "recorded", "Abandoned if self.is_over else Pending", "Pending"
@@ -91,8 +93,11 @@ MUTANTS = {
     "does not look again in the transaction": Slip(
         sql.SqlStore,
         "_reserve",
-        "with self._alone(claim):\n            seen = self._look_at(claim, values)",
-        "with self._alone(claim):\n            pass",
+        "    " * 4 + "seen = self._look_at(claim, values)",
+        "    " * 4 + "pass",
+    ),
+    "takes a round however old it is by now": Slip(
+        sql, "_TAKE", "AND {now} BETWEEN :good_from AND :good_until", ""
     ),
     "takes the oldest round for the latest": Slip(sql, "_SEE_CALL", "max(seq)", "min(seq)"),
     "sets an old round aside without its number": Slip(
@@ -112,11 +117,8 @@ MUTANTS = {
     "runs again what can only in part be settled": Slip(
         _EFFECTS, "may_run_again", "self.may_repeat or all(", "self.may_repeat or any("
     ),
-    "gives back a round that failed after an effect": Slip(
-        _ROUND, "_end_unknown", "not effects.now", "True"
-    ),
     "finds no outcome in a group": Slip(
-        server.Tool, "_with_outcomes", "error = meant_by(raised)", "error = raised"
+        server.Tool, "_with_outcomes", "error = meant_by(failure)", "error = failure"
     ),
     "counts a default that is written out": Slip(
         call_key.CallNaming,
@@ -133,6 +135,12 @@ MUTANTS = {
 }
 
 OF_STORES = {
+    "compares the epoch off by one when it takes a round": Slip(
+        sql.SqlStore, "_keeps", "int(epoch) + EPOCHS if", "int(epoch) + EPOCHS + 1 if"
+    ),
+    "does not look at the epoch again when it takes a round": Slip(
+        sql, "_TAKE", "AND epoch <= :last_epoch ", ""
+    ),
     "takes over what is at work": Slip(
         sql, "_TAKE_OVER", "AND (ends <= {now} OR owner = :owner)", ""
     ),
@@ -183,11 +191,13 @@ SEARCHED = {
 
 
 def main() -> int:
-    """Print a line for each mutant; return 1 if one is not found."""
+    """Print a line for each mutant with these words in its name; return 1 if one is not found."""
     unprotected = "_unprotected_request"
     setattr(requests, unprotected, requests.Request)
     escaped = 0
     for name, (search, slip) in SEARCHED.items():
+        if not all(word in name for word in sys.argv[1:]):
+            continue
         began = time.process_time()
         found = search(slip)
         took = time.process_time() - began

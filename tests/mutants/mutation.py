@@ -1,7 +1,7 @@
 """Mutants: options that are broken on purpose, to test whether the review notices.
 
-A mutant is a small change to an option file (`mutants.toml`). It names the guarantee that it
-breaks. The changed file is reviewed as a proposal (`check`) under the schedules of this guarantee,
+A mutant is a small change to an option file (`mutants.toml`). It names the rule or the
+guarantee that it breaks. The changed file is reviewed as a proposal (`check`) under its schedules,
 until one of them shows it broken. If its deliveries are broken, it also names an anomaly and a
 smallest set of faults that shows it.
 
@@ -49,8 +49,8 @@ class Mutant(BaseModel):
         name: The name, which begins with the letter of the changed option.
         title: The bug.
         seen: A place where such a bug was seen.
-        breaks: The name of the guarantee that it breaks. It is empty if that takes more faults than
-            a named schedule has, or if the contract allows the bug.
+        breaks: The name of the rule or the guarantee that it breaks. It is empty if that takes
+            more faults than a named schedule has, or if the contract allows the bug.
         diff: The change to the option file.
         shows: The anomaly that its faults show; empty if no fault is needed.
         faults: A smallest set of faults that shows this anomaly.
@@ -135,10 +135,10 @@ def mutant_named(name: str) -> Mutant:
 async def caught(mutant: Mutant) -> str | None:
     """Return the checks of the review that catch a mutant, or None if it escapes.
 
-    A mutant that names both a guarantee and faults has to be caught by both.
+    A mutant that names both a property and faults has to be caught by both.
 
     Raises:
-        CannotLoad: The file is not an option that can be run, or `breaks` names no guarantee.
+        CannotLoad: The file is not an option that can be run, or `breaks` names no property.
     """
     with mutant.written() as subject:
         by: list[str] = []
@@ -158,7 +158,7 @@ async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
     own = mutant.of.guarantees
     assert own is not None
     # The guard around an option may guarantee what the option alone does not.
-    known = [*guarantees.guaranteed(own), *guarantees.undeclared(own)]
+    known = [*guarantees.held_to(own), *guarantees.undeclared(own)]
     named = next((each for each in known if each.name == mutant.breaks), None)
     if named is None:
         raise CannotLoad(

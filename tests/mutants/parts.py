@@ -33,6 +33,7 @@ from mrtr_options.sdk.single_use.reservations import (
     Pending,
     Spent,
     Stamp,
+    Store,
 )
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Handler, Params, Result
@@ -107,7 +108,7 @@ def shim_that(changes: Callable[[Params], Params], handler: Handler) -> Handler:
     return run
 
 
-def replay_on(round_type: type[Round[weather.Desk]], handler: Any) -> Handler:
+def replay_on(round_type: type[Round], handler: Any) -> Handler:
     """Wrap a handler in `keyed_replay` with another class of round."""
 
     async def run(ctx: Context, params: Params) -> Result:
@@ -122,8 +123,10 @@ _ROUNDS: Rounds = {}
 _ENDS: dict[str, float] = {}  # the end of a round's lease, by its number
 
 
-class RoundStore:
+class RoundStore(Store):
     """A store for the single-use guard, in memory; by default all instances share one table.
+
+    It has no names, takes nothing over and records no effects: what it leaves out returns None.
 
     Attributes:
         rounds: (answers, outcome) by the round's number.
@@ -149,12 +152,6 @@ class RoundStore:
             raise Spent
         return outcome
 
-    async def outcome(self, call: str) -> str | None:
-        return self.rounds[call][1] if call in self.rounds else None
-
-    async def take_over(self, claim: Claim) -> bool:
-        return False
-
     async def record(self, claim: Claim, outcome: str) -> bool:
         self.rounds[claim.number] = (self.rounds[claim.number][0], outcome)
         return True
@@ -162,20 +159,11 @@ class RoundStore:
     async def release(self, claim: Claim) -> None:
         del self.rounds[claim.number]
 
-    async def effects(self, claim: Claim) -> str | None:
-        return None
-
     async def begin_effect(self, claim: Claim) -> bool:
         return True
 
     async def suspend(self, claim: Claim) -> None:
         _ENDS[claim.number] = 0.0
-
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
-        self.rounds[claim.number] = (claim.answers, outcome)
-
-    async def reopen(self, claim: Claim) -> bool:
-        return False
 
 
 def guarded(handler: Handler, store: RoundStore) -> Handler:

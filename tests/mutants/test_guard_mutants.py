@@ -18,3 +18,9 @@ def test_a_search_finds_a_mutant_of_the_guard(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(current_request, "_unprotected_request", current_request.Request)
     search, slip = SEARCHED[name]
     assert search(slip) is not None
+
+
+def test_the_code_that_a_mutant_of_the_guard_changes_is_there() -> None:
+    for _, slip in SEARCHED.values():
+        with slip.made():
+            pass

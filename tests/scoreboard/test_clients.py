@@ -16,8 +16,9 @@ import anyio
 import pytest
 from mcp import Client
 
+from mrtr_options.demo.call import agree
 from mrtr_options.review.bench.deployments.processes import LEDGER
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH
@@ -25,13 +26,14 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import count
 from scoreboard.clients.peers import FOLDER, peers
-from scoreboard.clients.play import Cell, Seen, play
+from scoreboard.clients.play import Cell, Seen, cells, play
 from scoreboard.clients.programs import Said
-from scoreboard.clients.proxy import Break, How, Proxy
-from scoreboard.clients.server import SERVERS, Serving, build, places, serving, way
+from scoreboard.clients.proxy import CALL, POLL, Break, How, Proxy
+from scoreboard.clients.server import SERVERS, TASKS, Serving, build, places, serving, way
 from scoreboard.clients.troubles import TROUBLES
+from scoreboard.wire import Request
 from tests.bounds import SECONDS
-from tests.sending import over_http, text_of, user
+from tests.sending import over_http, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -160,6 +162,47 @@ async def test_a_state_without_a_question_is_sent_on(server: Serving) -> None:
     assert found.bills is None
 
 
+def request(method: str, **params: Any) -> Request:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    return Request("POST", PATH, {}, body)
+
+
+def test_a_task_has_its_messages_in_polls_and_a_question_that_is_shown_twice_counts_once() -> None:
+    proxy = Proxy("", Break("cut", 3))
+    asks: dict[str, Any] = {
+        key: {"status": "input_required", "inputRequests": {key: {}}} for key in ("place", "units")
+    }
+    done: dict[str, Any] = {"status": "completed", "result": {}}
+    proxy.takes(request(CALL, name=TOOL))
+    responses: list[tuple[str, dict[str, Any]]] = [
+        (CALL, {"resultType": "task", "status": "working"}),
+        (POLL, {"status": "working"}),
+        (POLL, asks["place"]),
+        (POLL, asks["place"]),
+        (POLL, asks["units"]),
+        (POLL, done),
+    ]
+    faults = [
+        proxy.sends(request(method), json.dumps({"result": result}).encode())
+        for method, result in responses
+    ]
+    assert [each is not None for each in faults] == [False] * 5 + [True]
+    assert proxy.history[1:] == [
+        "response: task",
+        "response: question",
+        "response: question",
+        "the connection is closed before the response",
+    ]
+
+
+def test_only_a_client_that_takes_tasks_calls_the_server_of_tasks() -> None:
+    every = peers().values()
+    played = cells([*every], [TROUBLES["none"], TROUBLES["stdio"]], [*SERVERS.values()])
+    tasks = [each for each in played if each.way.name == TASKS]
+    assert {each.peer for each in tasks} == {each for each in every if each.takes_tasks}
+    assert {(each.era, each.trouble.name) for each in tasks} == {("modern", "none")}
+
+
 @pytest.mark.slow
 async def test_every_broken_response_is_made_good() -> None:
     broken: list[tuple[How, int]] = [
@@ -177,7 +220,7 @@ async def test_every_broken_response_is_made_good() -> None:
             for how, at in broken:
                 proxy = Proxy(server.origin, Break(how, at))
                 async with proxy.running() as origin:
-                    connect = partial(Client, origin + PATH, elicitation_callback=user)
+                    connect = partial(Client, origin + PATH, elicitation_callback=agree)
                     async with ResumingClient(
                         connect, server=origin, principal="", honours_keys=True, pause_seconds=0.01
                     ) as client:

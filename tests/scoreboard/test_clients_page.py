@@ -8,19 +8,21 @@ import pytest
 
 from scoreboard.clients import __main__ as command
 from scoreboard.clients.counts import (
-    Charged,
+    ENDINGS,
+    REACTIONS,
     behaviour,
+    charges,
     lost,
-    of_model,
+    policy_of,
     shipped,
     takes_state_alone,
+    with_policy,
 )
 from scoreboard.clients.kept import About, Report, failed_controls, keep, read
-from scoreboard.clients.models import headlines, lines, refused, resenders
 from scoreboard.clients.page import cell, runs
-from scoreboard.clients.peers import Peer
 from scoreboard.clients.play import Cell, Seen
 from scoreboard.clients.server import DEFAULT, SERVERS
+from scoreboard.clients.tables import headlines, lines, refused, resenders
 from scoreboard.clients.troubles import TROUBLES
 
 
@@ -77,7 +79,7 @@ def test_a_cell_is_marked_by_the_worst_thing_about_it(run: Seen, says: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("more", "model"),
+    ("more", "policy"),
     [
         ({}, "stops"),
         ({"got": "nothing"}, "stops"),
@@ -85,19 +87,19 @@ def test_a_cell_is_marked_by_the_worst_thing_about_it(run: Seen, says: str) -> N
         ({"got": "result", "again": 1}, "resends"),
     ],
 )
-def test_a_client_is_what_it_did_at_least_once(more: dict[str, Any], model: str) -> None:
+def test_a_client_is_what_it_did_at_least_once(more: dict[str, Any], policy: str) -> None:
     found = behaviour(report(seen("502"), seen(**more)), "python", "modern")
-    assert found.model == model
-    assert found.lost == 2
-    assert found.resent + found.called_again + found.told + found.hung == found.lost
+    assert policy_of(found) == policy
+    lost_in_all, *does, _ = (found[name] for name in REACTIONS)
+    assert lost_in_all == sum(does) == 2
 
 
-def test_the_model_of_a_client_does_not_depend_on_what_it_calls_or_on_what_goes_unseen() -> None:
+def test_the_policy_of_a_client_does_not_depend_on_what_it_calls_or_on_what_goes_unseen() -> None:
     runs = [seen(), seen(server=DEFAULT, anew=1), seen("stdio", requests=None), seen("slow")]
     found = behaviour(report(*runs), "python", "modern")
-    assert found.model == "stops"
-    assert found.lost == 1
-    assert found.told == 1
+    assert policy_of(found) == "stops"
+    assert found["responses lost over HTTP"] == 1
+    assert found["told of an error"] == 1
 
 
 def test_charges_are_counted_with_what_the_user_was_told() -> None:
@@ -110,7 +112,7 @@ def test_charges_are_counted_with_what_the_user_was_told() -> None:
         seen(bills=0),
         seen(audits=None, bills=None),
     ]
-    assert Charged.of(runs) == Charged(7, twice=1, told_of_error=2, hung=1, once=1, nothing=2)
+    assert [charges(runs)[each] for each in ENDINGS] == [1, 2, 1, 1, 2]
 
 
 def test_only_calls_that_lose_a_response_are_counted_as_lost() -> None:
@@ -121,8 +123,8 @@ def test_only_calls_that_lose_a_response_are_counted_as_lost() -> None:
 def test_ours_is_not_counted_among_the_shipped() -> None:
     kept = report(seen(), seen(client="resuming", again=1), seen(server=DEFAULT))
     assert [each.client for each in shipped(kept, "F")] == ["python"]
-    assert of_model(kept, "stops") == {"python": ["modern"]}
-    assert of_model(kept, "resends") == {}
+    assert with_policy(kept, "stops") == {"python": ["modern"]}
+    assert with_policy(kept, "resends") == {}
     assert headlines(kept)[0].startswith("**1 of 1 clients stop: they report the error")
     assert headlines(kept)[0].endswith(" Python SDK.")
 
@@ -161,7 +163,7 @@ def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None
     ]
     kept = report(*runs)
     kept.clients = {"x": about("X"), "x-retrying": about("X with retries")}
-    assert of_model(kept, "stops") == {}
+    assert with_policy(kept, "stops") == {}
     assert headlines(kept)[1] == (
         "**2 of 2 clients call the tool again, by themselves or through their model.** "
         "1 of them do so only with a setting that is off by default. X (legacy), X with retries."
@@ -247,11 +249,7 @@ def test_a_client_that_no_trouble_is_for_is_left_out(
         return [seen("bad-answer")]
 
     monkeypatch.setattr(command, "run", run)
-
-    def installed(peer: Peer) -> None:
-        pass
-
-    monkeypatch.setattr(Peer, "install", installed)
+    monkeypatch.setattr(command, "build", print)
     names = "openai-agents,python"  # OpenAI Agents cannot ask its user, so it cannot be played
     assert command.main(["--only", "bad-answer", "--clients", names, "--server", "F"]) == 0
     shown = capsys.readouterr()

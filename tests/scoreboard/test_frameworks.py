@@ -7,6 +7,7 @@ import ast
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -17,7 +18,7 @@ from scoreboard.board import read
 from scoreboard.frameworks import frameworks as folders
 from scoreboard.frameworks.cases import edited, made_up
 from scoreboard.frameworks.frameworks import DOMAIN, Framework, Variant, frameworks
-from scoreboard.frameworks.page import OURS, fate, outcome, rows, shown
+from scoreboard.frameworks.page import outcome, rows
 from scoreboard.frameworks.play import Played, fate_of, of_races, review
 from scoreboard.frameworks.programs import PARKED, Afterwards, reply_of
 from scoreboard.servers.peers import build
@@ -35,7 +36,7 @@ def own_texts() -> set[str]:
                 found |= {each for each in parts if isinstance(each, str) and len(each) > 8}
     for path in folders.FOLDER.glob("*/*.mjs"):
         found |= {*re.findall(r"new Error\(['`](.{8,}?)['`$]", path.read_text(encoding="utf-8"))}
-    return found | {*OURS}
+    return found
 
 
 def failing_lines(played: Played) -> list[str]:
@@ -48,7 +49,7 @@ def test_nothing_that_is_held_against_a_framework_rests_on_an_error_of_our_own_p
     assert "the workflow does not go on" in texts
     for framework, variant, found in rows(read()):
         for name, played in found.cases.items():
-            blamed = played.end == "error" and (shown(played) or fate(played) == "lost")
+            blamed = played.end == "error" and (played.shown or played.fate == "lost")
             if blamed and any(text in line for text in texts for line in failing_lines(played)):
                 wrong.append(f"{framework.name}, {variant.name}: {name}")
     assert wrong == []
@@ -140,30 +141,38 @@ tool.deliver(start, resume, read if KEEPS == "silent" else None)
 """
 
 
-def plain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *how: str, only: tuple[str, ...] | None = None
-) -> dict[str, Played]:
-    """Play a program that replays from the top; return its results by case."""
+Plays = Callable[..., dict[str, Played]]
+
+
+@pytest.fixture
+def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plays:
+    """Return what plays a program that replays from the top; it returns its results by case."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(folders, "FOLDER", tmp_path)
+    monkeypatch.setattr(Framework, "root", Path("/"))
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "plain.py").write_text(PLAIN, encoding="utf-8")
-    start = [sys.executable, "plain.py", *how]
-    carries = how[0] == "carries"
-    variant = Variant(name="plain", start=start, pause="", carries=carries, author="")
-    like = {"name": "plain", "build": [], "needs": [], "variants": [variant]}
-    found = frameworks(DOMAIN.parent)["langgraph"].model_copy(update=like)
-    monkeypatch.setattr(Framework, "root", Path("/"))
-    build(found, print)
-    return anyio.run(review, found, variant, print, only).cases
+
+    def play(*how: str, only: tuple[str, ...] | None = None) -> dict[str, Played]:
+        start = [sys.executable, "plain.py", *how]
+        carries = how[0] == "carries"
+        like = {
+            "name": "plain",
+            "folder": tmp_path / "plain",
+            "build": [],
+            "needs": [],
+            "variants": [Variant(name="plain", start=start, pause="", carries=carries, author="")],
+        }
+        found = frameworks(DOMAIN.parent)["langgraph"].model_copy(update=like)
+        build(found, print)
+        return anyio.run(review, found, found.variants[0], print, only).cases
+
+    return play
 
 
 @pytest.mark.evidence("every case of the frameworks' board")
 @pytest.mark.slow
-def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = plain(tmp_path, monkeypatch, "carries", "forgets")
+def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(plain: Plays) -> None:
+    found = plain("carries", "forgets")
     clean = found["clean"]
     assert clean.end == "result"
     assert clean.says == "Springfield, Missouri: 79 °F, sunny."
@@ -183,10 +192,8 @@ def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
     assert "made-up" not in found
 
 
-def test_what_a_program_bills_while_its_call_is_read_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played = plain(tmp_path, monkeypatch, "id", "silent", only=("clean",))["clean"]
+def test_what_a_program_bills_while_its_call_is_read_is_counted(plain: Plays) -> None:
+    played = plain("id", "silent", only=("clean",))["clean"]
     assert played.fate == "readable"
     assert played.bills == 1
     assert played.history[-2:] == [
@@ -195,11 +202,9 @@ def test_what_a_program_bills_while_its_call_is_read_is_counted(
     ]
 
 
-def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(plain: Plays) -> None:
     only = ("last-twice", "last-lost", "crash-bill", "made-up", "edited")
-    found = plain(tmp_path, monkeypatch, "id", "keeps", only=only)
+    found = plain("id", "keeps", only=only)
     assert found["last-twice"].bills == found["last-lost"].bills == 1
     assert found["crash-bill"].bills == 2
     assert found["made-up"].taken is False
@@ -207,10 +212,8 @@ def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(
     assert "edited" not in found
 
 
-def test_an_error_of_our_own_program_counts_against_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = plain(tmp_path, monkeypatch, "id", "raises", only=("last-lost",))["last-lost"]
+def test_an_error_of_our_own_program_counts_against_nobody(plain: Plays) -> None:
+    found = plain("id", "raises", only=("last-lost",))["last-lost"]
     assert found.end == "error"
     assert found.fate == "limitation"
     assert found.shown == []

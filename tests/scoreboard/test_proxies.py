@@ -20,16 +20,14 @@ from scoreboard.proxies.play import (
     ProxyAbout,
     Setting,
     crossed,
-    install,
     passed,
     proxies,
 )
 from scoreboard.proxies.upstream import FAULTS, Name
-from scoreboard.servers.peers import Unavailable
 
 ABOUT = ProxyAbout(
     name="none",
-    order=1,
+    folder=Path(),
     title="No proxy",
     package="",
     needs=[],
@@ -144,23 +142,6 @@ def test_every_setting_that_is_kept_has_every_fault_and_the_guard_charges_once()
         for by_fault in found.settings.values():
             assert [*by_fault] == [*FAULTS], name
             assert all(cells["F+guard"].bills <= 1 for cells in by_fault.values()), name
-
-
-def test_a_proxy_is_installed_once_or_the_reason_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    about = proxies()["caddy"].model_copy(update={"needs": ["made-up"], "install": []})
-    ran: list[str] = []
-    with pytest.raises(Unavailable, match="needs made-up, which is not installed"):
-        install(about, ran.append)
-    making = about.model_copy(update={"install": [["mkdir", "bin"], ["touch", "bin/made-up"]]})
-    install(making, ran.append)
-    install(making, ran.append)
-    assert ran == ["caddy: mkdir bin", "caddy: touch bin/made-up"]
-    failing = about.model_copy(update={"needs": ["other"], "install": [["false"]]})
-    with pytest.raises(Unavailable, match="`false` fails"):
-        install(failing, ran.append)
 
 
 KNOWN: dict[str, Any] = {}

@@ -14,10 +14,10 @@ from scoreboard import rounds
 from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.play import Played
 from scoreboard.rounds import changes, main
-from scoreboard.rows import Cell, Row
+from scoreboard.rows import Cell, Row, Runs
 from scoreboard.servers import cells
 from scoreboard.servers.peers import peers
-from tests.commands import refusal
+from tests.commands import printed, refusal
 
 COLUMNS = {
     "servers": [
@@ -48,7 +48,17 @@ COLUMNS = {
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    return rounds.rows_of(*rounds.present())
+    return rounds.rows_of(rounds.read_board())
+
+
+@pytest.fixture(scope="module")
+def of_servers(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.id.startswith("servers/")]
+
+
+@pytest.fixture(scope="module")
+def runs() -> Runs:
+    return rounds.runs_of(rounds.read_board())
 
 
 def row(name: str, says: str = "works", **more: Any) -> Row:
@@ -69,19 +79,16 @@ def test_the_address_of_a_cell_stays(rows: list[Row]) -> None:
     assert len({each.id for each in rows}) == len(rows)
 
 
-def test_each_outcome_of_a_server_has_its_run(rows: list[Row]) -> None:
-    runs = rounds.runs_of(*rounds.present())
+def test_each_outcome_of_a_server_has_its_run(of_servers: list[Row], runs: Runs) -> None:
     has_none = ("not spoken", "not played", "not run", "none", "no state")
-    for each in rows:
+    for each in of_servers:
         for column, cell in each.cells.items():
-            if each.id.startswith("servers/") and cell.says not in has_none:
+            if cell.says not in has_none:
                 assert runs[f"{each.id}/{column}"], f"{each.id}/{column}"
 
 
-def test_a_run_says_what_its_cell_says(rows: list[Row]) -> None:
-    runs = rounds.runs_of(*rounds.present())
-    exceptions = [each for each in rows if each.id.startswith("servers/")]
-    for each in exceptions:
+def test_a_run_says_what_its_cell_says(of_servers: list[Row], runs: Runs) -> None:
+    for each in of_servers:
         run = "\n".join(runs.get(f"{each.id}/exception-to-old-client", []))
         says = each.cells["exception-to-old-client"].says
         assert ("the destination is down" in run) == (says == "reaches the client"), each.id
@@ -91,11 +98,12 @@ def test_a_run_says_what_its_cell_says(rows: list[Row]) -> None:
     assert "effect: bill" in "\n".join(runs["servers/fastmcp/two-instances/hardened"])
 
 
-def test_a_forged_state_that_is_taken_bills_another_place(rows: list[Row]) -> None:
-    runs = rounds.runs_of(*rounds.present())
-    for each in rows:
-        cell = each.cells.get("state-rewritten")
-        if cell is not None and cell.says == "taken":
+def test_a_forged_state_that_is_taken_bills_another_place(
+    of_servers: list[Row], runs: Runs
+) -> None:
+    for each in of_servers:
+        if each.cells["state-rewritten"].says == "taken":
+            assert "MUST reject state" in each.cells["must"].says, each.id
             run = "\n".join(runs[f"{each.id}/state-rewritten"])
             if cells.WRITTEN not in run:  # the run is kept of before, when none was sent first
                 continue
@@ -105,9 +113,9 @@ def test_a_forged_state_that_is_taken_bills_another_place(rows: list[Row]) -> No
 
 def test_what_is_kept_of_cells_is_of_servers_that_are_here() -> None:
     known = peers()
-    for name, kept in cells.read().servers.items():
-        assert kept.keys() <= {each.name for each in known[name].variants}
-        for found in kept.values():
+    for name, kept in rounds.read_board().servers.items():
+        assert kept.variants.keys() <= {each.name for each in known[name].variants}
+        for found in kept.variants.values():
             assert found.cells.keys() <= cells.CELLS.keys()
             assert all(len(run.history) <= cells.LONGEST + 1 for run in found.cells.values())
 
@@ -155,10 +163,22 @@ def test_a_race_is_taken_by_both_if_any_run_charged_twice() -> None:
     assert frameworks.taken_by(played.model_copy(update={"times": {"1/1": 10}})) == "once"
 
 
-def test_a_row_and_a_run_are_printed_by_address(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--row", "servers/neva"]) == 0
-    assert json.loads(capsys.readouterr().out)["cells"]["two-instances"]["says"]
-    assert main(["--run", "servers/neva/two-instances"]) == 0
-    assert capsys.readouterr().out.startswith("1. alice calls weather for 'Springfield'\n")
+def test_the_table_a_library_a_row_and_a_run_are_shown() -> None:
+    assert json.loads(printed(main, "--row", "servers/neva"))["cells"]["two-instances"]["says"]
+    run = printed(main, "--run", "servers/neva/two-instances")
+    assert run.startswith("1. alice calls weather for 'Springfield'\n")
+    screen = printed(main).splitlines()
+    assert len(screen) <= 45
+    assert max(map(len, screen)) <= 100
+    assert {line.split()[0] for line in screen if line} >= {*peers()}
+    assert "langgraph" in screen[-2]
+    shown = printed(main, "go-sdk")
+    assert "servers/go-sdk/two-instances: works\n" in shown
+    assert "python -m scoreboard.servers --only go-sdk\n" in shown
+    assert "scoreboard/reports/go-sdk.md\n" in shown
+    shown = printed(main, "langgraph")
+    assert "frameworks/langgraph/one-node/crash-bill: 4/2: charged twice\n" in shown
+    assert "python -m scoreboard.frameworks --only langgraph\n" in shown
+    assert "there is no library 'cobol'" in refusal(main, ["cobol"])
     assert "there is no row 'servers/cobol'" in refusal(main, ["--row", "servers/cobol"])
     assert "there is no commit 'cobol'" in refusal(main, ["--since", "cobol"])

@@ -13,12 +13,12 @@ import pytest
 from mrtr_options.review.bench.client import connections
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.deployments.remote import Remote
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.check.breaches import Breach
 from mrtr_options.review.check.cases import systematic
-from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.story import story
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.facts import anomalies_in
@@ -129,7 +129,7 @@ async def test_a_history_tells_what_an_old_client_was_asked() -> None:
     for era, asked in eras:  # a modern client gets its questions in responses
         history = await run(subject, named("clean-springfield", era).on_one(), Memory())
         problem = Problem("content-is-one-text", None, "a text", "another")
-        for lines in (told(history), story(Finding(history, problem))):
+        for lines in (told(history), story(Breach(history, problem))):
             questions = [line for line in lines if line.startswith("   asks: Which")]
             answers = [line for line in lines if line.startswith("   answers ")]
             assert len(questions) == asked

@@ -4,7 +4,6 @@ Also tests that the patches fit the scenario files beside them. No test needs np
 by `make suite-score`.
 """
 
-import json
 import re
 
 import pytest
@@ -12,8 +11,6 @@ import pytest
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import table
 from scoreboard.conformance.score.table import PROGRAMS, SCENARIOS, read, requirements
-
-ROWS = SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
 
 
 def test_every_sentence_has_a_mutant_a_reason_or_another_that_says_the_same() -> None:
@@ -38,14 +35,13 @@ def test_the_kept_runs_are_of_this_code(side: table.Side) -> None:
     assert kept == {name: table.code_of(side, name) for name in PROGRAMS[side]}
 
 
-def test_each_check_of_the_scenarios_has_a_row_with_a_sentence_of_the_table() -> None:
-    checks = set(re.findall(r"- check: (\S+)", ROWS))
+def test_each_check_of_the_scenarios_has_a_fixture_and_a_sentence_of_the_table() -> None:
+    checks = {*table.proposed_checks()}
     correct = read().proposed["correct"].checks | read().proposed_client["correct"].checks
     kept = {each for each, status in correct.items() if status != "INFO"}
     without_sentences = {"wire-schema-valid", "sep-2322-state-only-complete"}
     assert checks == kept - without_sentences
-    texts = {row.text for row in requirements()}
-    assert {json.loads(text) for text in re.findall(r"text: (.*)", ROWS)} <= texts
+    assert checks == set(re.findall(r"- check: (\S+)\n    text: \S+", table.traceability()))
 
 
 def test_the_correct_server_and_client_pass_the_scenarios() -> None:
@@ -54,9 +50,9 @@ def test_the_correct_server_and_client_pass_the_scenarios() -> None:
 
 
 def test_each_row_of_the_scenarios_names_a_program_that_its_check_finds() -> None:
-    for check, name in re.findall(r"- check: (\S+) # (\S+)", ROWS):
-        side = "proposed client" if name in PROGRAMS["client"] else "proposed"
-        assert check in read().found_by(side, name), f"{check} does not find {name}"
+    for check, (fixture, _) in table.proposed_checks().items():
+        side = "proposed_client" if fixture in PROGRAMS["client"] else "proposed"
+        assert check in read().found_by(side, fixture), check
 
 
 def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:

@@ -22,6 +22,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     for row in json.loads(candidates.FILE.read_text())
 }
 
+STALE = "stale: run python -m documents --explore {}, and --candidates"
+
 ONE_OF_EACH = (
     "E, resends",
     "F, resends",
@@ -58,7 +60,7 @@ def shown(row: dict[str, Any]) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: str) -> None:
     kept = {each for each in shown(ROWS[name]) if len(each[1].split()) <= 1}
-    assert shown(found(ROWS[name], 1)) == kept
+    assert shown(found(ROWS[name], 1)) == kept, STALE.format(ROWS[name]["subject"])
 
 
 @pytest.mark.slow
@@ -71,10 +73,11 @@ def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: s
 )
 def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
     now = found(row, row["bound"])
+    stale = STALE.format(row["subject"])
     differs = shown(row) ^ shown(now)
     if subject_named(row["subject"]).option.extra is None:
-        assert now | {"witnesses": {}} == row | {"witnesses": {}}
+        assert now | {"witnesses": {}} == row | {"witnesses": {}}, stale
     elif differs:
         # A durable engine works in threads: a difference that does not repeat is a race.
         differs &= shown(row) ^ shown(found(row, row["bound"]))
-    assert not differs
+    assert not differs, stale

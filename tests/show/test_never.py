@@ -11,6 +11,7 @@ from documents import explored
 from mrtr_options.__main__ import main
 from mrtr_options.review.explore import never
 from mrtr_options.review.explore.never import DESCRIBED, EXTRAS, never_in, searches
+from mrtr_options.review.explore.summary import markdown, with_never
 from mrtr_options.tool.catalogue import all_options
 from tests.commands import printed
 
@@ -64,7 +65,9 @@ def test_anomaly_that_a_search_shows_is_not_never(
 def test_fault_that_the_model_lacks_makes_nothing_never(monkeypatch: pytest.MonkeyPatch) -> None:
     assert never.LACKING == []
     monkeypatch.setattr(never, "LACKING", ["late"])
-    assert never_in(row_of("F+guard", "resends")) == []
+    row = row_of("F+guard", "resends")
+    assert never_in(row) == []
+    assert "said of nothing until the model has each fault: late" in markdown([*with_never([row])])
 
 
 def test_explore_says_never_of_no_file_of_others(tmp_path: Path) -> None:

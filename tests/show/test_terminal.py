@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -27,20 +29,15 @@ def test_a_state_that_a_client_made_up_cannot_be_read(body: str) -> None:
     assert readable_state(f"s1.{body}.mac") == UNREADABLE
 
 
-class AtOnce:
-    """A timer that ends when it starts."""
-
-    def __init__(
-        self, seconds: float, function: Callable[[str], None], arguments: list[str]
-    ) -> None:
-        self.start = partial(function, *arguments)
-        self.cancel = bool
+def timer(seconds: float, function: Callable[[str], None], arguments: list[str]) -> Any:
+    """Make a timer that ends when it starts."""
+    return SimpleNamespace(start=partial(function, *arguments), cancel=bool)
 
 
 def test_in_a_pipe_a_step_that_takes_long_is_named_on_a_line_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mrtr_options.review.show.progress.Timer", AtOnce)
+    monkeypatch.setattr("mrtr_options.review.show.progress.Timer", timer)
     with progress(quiet=False) as bar:
         begin = stepping(bar, bar.add_task("schedules", total=2))
         begin("E: clean-tokyo")
@@ -79,18 +76,13 @@ PRINTING: dict[str, list[str]] = {
     ),
 )
 def test_no_command_prints_a_line_wider_than_the_columns_or_with_blanks_at_its_end(
-    command: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     source = all_options()["F"].source.replace("await desk.bill", "await desk.audit")
-    (elsewhere / "option_z_other.py").write_text(source, encoding="utf-8")
+    Path("option_z_other.py").write_text(source, encoding="utf-8")
     monkeypatch.setenv("COLUMNS", "60")
     argv = [command, *PRINTING[command]] if command != "tour" else []
     lines = printed(main, *argv).splitlines()
     assert lines
     assert [line for line in lines if len(line) > 60 or line.endswith(" ")] == []
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
