@@ -22,7 +22,7 @@ from scoreboard import libraries, rounds
 
 
 @cache
-def _matrix() -> Runs:
+def matrix() -> Runs:
     """Play every run of the matrix. It takes a minute, and some documents do not need it."""
     to_run = grid.cells(all_subjects())
     with counting("schedules", len(to_run)) as begin:
@@ -33,8 +33,9 @@ def write(paths: Sequence[Path]) -> int:
     """Renew the generated parts of some documents, and every picture; return the exit code."""
     for path, picture in PICTURES.items():
         path.write_text(picture.drawing, encoding="utf-8")
-    for path in paths:
-        path.write_text(renew_text(path.read_text(encoding="utf-8"), _matrix), encoding="utf-8")
+    renewed = [renew_text(path.read_text(encoding="utf-8"), matrix) for path in paths]
+    for path, text in zip(paths, renewed, strict=True):
+        path.write_text(text, encoding="utf-8")
     return 0
 
 
@@ -93,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.kept:
         for page in documents():
             page.write_text(renew_kept(page.read_text(encoding="utf-8")), encoding="utf-8")
-        libraries.write(rounds.files_of_libraries(*rounds.present()))
+        libraries.write(rounds.files_of_libraries(rounds.read_board()))
         return 0
     paths: list[Path] = [path.resolve() for path in args.files] or documents()
     for path in paths:

@@ -112,17 +112,8 @@ FOR_THE_SPECIFICATION: Sequence[Advice] = (
 )
 
 
-def for_sdks() -> str:
-    """Return the advice to those who build an SDK, as a table."""
-    return _table(FOR_SDKS)
-
-
-def for_the_specification() -> str:
-    """Return the advice to those who write the specification, as a table."""
-    return _table(FOR_THE_SPECIFICATION)
-
-
-def _table(advice: Sequence[Advice]) -> str:
+def table_of(advice: Sequence[Advice]) -> str:
+    """Return advice as a table."""
     return table(
         ("advice", "what a run shows", "the run"),
         [(each.says, each.because, f"`{each.command}`") for each in advice],

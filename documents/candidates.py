@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from itertools import product
 from typing import Any
 
-from documents import ROOT
-from documents.explored import never_from
+from documents import ROOT, explored
+from documents.findings import group_rows
+from mrtr_options.errors import UsageError
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.kept import KeptFile
-from mrtr_options.review.explore.workers import Called, explore_all
-from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.show.progress import sharing
-from mrtr_options.terminal import markdown as table
-from mrtr_options.tool.notation import NAMED, SINGLE_USE, list_in_text
+from mrtr_options.review.judge.anomalies import ANOMALIES, listed
+from mrtr_options.tool.notation import NAMED, SINGLE_USE
 from mrtr_options.tool.weather import DESTINATIONS, Destination
 
 FILE = ROOT / "docs" / "data" / "candidates.json"
@@ -42,46 +40,37 @@ OF_THE_BENCH = ("expired state accepted", "two responses to one request")
 """Anomalies that the table leaves out: they harm no user."""
 
 
-def called() -> dict[Called, int]:
-    """Return the calls to explore, with the number of faults for each."""
-    return {
+def keep() -> int:
+    """Explore the candidates, and keep the rows. Return 1 for a run that nothing classifies."""
+    calls = {
         (subject_named(name), calling(policy=policy, destination=destination)): BOUND
         for name in CANDIDATES
         for destination in DESTINATIONS
         for policy in POLICIES
     }
-
-
-def keep(path: Path = FILE) -> int:
-    """Explore the candidates, and keep the rows.
-
-    Args:
-        path: The file of the kept rows.
-
-    Returns:
-        1 if a run breaks a rule and shows no anomaly.
-    """
-    calls = called()
-    with sharing(calls, quiet=False) as on_share:
-        done = explore_all(calls, None, on_share)
-    rows = [each.as_json() for each in done]
-    KeptFile(path, list[Any]).write(rows)
+    done = explored.explore_calls(calls)
+    KeptFile(FILE, list[Any]).write([each.as_json() for each in done])
     return explore.print_unclassified(done)
 
 
 @cache
 def read() -> Sequence[explore.Row]:
     """Return the kept rows, with what never happens."""
-    return explore.with_never(KeptFile(FILE, list[Any]).read())
+    return explored.read(FILE)
 
 
-def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Row:
-    """Return the kept row of one candidate."""
-    return next(
-        row
-        for row in read()
-        if (row["subject"], row["destination"], row["policy"]) == (subject, destination, policy)
-    )
+def row_of(subject: str, destination: Destination, policy: str) -> explore.Row:
+    """Return the kept row of one candidate.
+
+    Raises:
+        UsageError: It has not been explored with that client at that destination.
+    """
+    wanted = (subject, destination, policy)
+    for row in read():
+        if (row["subject"], row["destination"], row["policy"]) == wanted:
+            return row
+    named = f"{subject}, for a client that {policy}, at a destination that {destination},"
+    raise UsageError(f"{named} is not explored yet; run python -m documents --candidates")
 
 
 def anomalies_in(row: explore.Row) -> dict[str, str]:
@@ -106,19 +95,15 @@ def cell(row: explore.Row, folder: str = "") -> str:
     """
     found = [*anomalies_in(row)] or [f"✓ {explore.NOT_SEEN.format(row['bound'])}"]
     if TWICE in row["never"]:
-        found.append(f"{never_from(folder)} {TWICE}")
-    return "; ".join(found)
+        found.append(f"{explored.never_from(folder)} {TWICE}")
+    return listed(found)
 
 
 def compare_candidates() -> str:
     """Return the table of the candidates; candidates that fail alike share a row."""
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for name in CANDIDATES:
-        for destination in DESTINATIONS:
-            cells = tuple(cell(row_of(name, destination, policy), "../") for policy in POLICIES)
-            lines.setdefault((destination, *cells), []).append(name)
     heads = ("candidate", "destination", *(f"client {policy}" for policy in POLICIES))
-    return table(
-        heads,
-        [(list_in_text(names), *cells) for cells, names in lines.items()],
+    rows = (
+        (name, [kind, *(cell(row_of(name, kind, policy), "../") for policy in POLICIES)])
+        for name, kind in product(CANDIDATES, DESTINATIONS)
     )
+    return group_rows(heads, rows)

@@ -11,7 +11,7 @@ from typing import Any
 
 from documents import candidates
 from mrtr_options.review.bench.faults import in_words, parse
-from mrtr_options.review.bench.setup import POLICIES
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose

@@ -5,21 +5,22 @@ Knows how to explore and how the rows are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from documents import ROOT
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import (
     Subject,
     explored_subjects,
     temporal_subjects,
 )
 from mrtr_options.review.explore import summary as explore
+from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.explore.kept import KeptFile
-from mrtr_options.review.explore.workers import explore_all
+from mrtr_options.review.explore.workers import Called, explore_all
 from mrtr_options.review.show.progress import sharing
 
 FILE = ROOT / "docs" / "data" / "explored.json"
@@ -30,22 +31,23 @@ def never_from(folder: str) -> str:
     return f"[{explore.NEVER}]({folder}MODEL.md#conditions)"
 
 
-NEVER = never_from("")
-"""The same, in a document of docs/."""
-
-
 def read(path: Path = FILE) -> list[explore.Row]:
-    """Return the kept rows, with what never happens."""
+    """Return the kept rows of a file, with what never happens."""
     return explore.with_never(KeptFile(path, list[Any]).read())
 
 
-def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
+def explore_calls(calls: Mapping[Called, int]) -> list[Explored]:
+    """Explore calls on all processors, and show how far it is."""
+    with sharing(calls, quiet=False) as on_share:
+        return explore_all(calls, None, on_share)
+
+
+def keep(names: Collection[str], most: int) -> int:
     """Explore some subjects and keep the rows; the kept rows of other subjects stay.
 
     Args:
         names: The names of the subjects; empty for all.
         most: How many faults at a time.
-        path: Where rows are kept.
 
     Returns:
         1 if a run breaks a rule and shows no anomaly.
@@ -57,9 +59,8 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         for policy in POLICIES
         if not names or subject.name in names
     }
-    with sharing(calls, quiet=False) as on_share:
-        done = explore_all(calls, None, on_share)
-    file = KeptFile(path, list[Any])
+    done = explore_calls(calls)
+    file = KeptFile(FILE, list[Any])
     found = {_key(row): row for row in file.read()}
     for row in (each.as_json() for each in done):
         found[_key(row)] = leave_out_races(row, found.get(_key(row), {}).get("races", ()))

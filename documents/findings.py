@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 
 import anyio
 
 from documents import ROOT, explored
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
-from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore import NOT_TRIED
 from mrtr_options.review.explore import summary as explore
-from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.anomalies import ANOMALIES, listed
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.show.runs import end_of
 from mrtr_options.review.show.svg import svg
@@ -49,7 +50,7 @@ class Counterexample:
     subject: str
     faults: str = ""
     schedule: str = ""
-    policy: Policy = "resends"
+    policy: str = "resends"
 
     @property
     def command(self) -> str:
@@ -60,10 +61,17 @@ class Counterexample:
             words += ["--client", self.policy.replace(" ", "-")]
         return f"python -m mrtr_options {shlex.join(words)}"
 
-    @property
+    @cached_property
     def history(self) -> History:
         """The history of the run."""
-        return _play(self)
+        return anyio.run(self._play)
+
+    async def _play(self) -> History:
+        path = str(ROOT / self.subject) if "/" in self.subject else self.subject
+        subject = subject_named(path)
+        if self.schedule:
+            return await run(subject, named(self.schedule).on_one())
+        return await run(subject, calling(policy=self.policy).under(parse(self.faults)))
 
     @property
     def drawing(self) -> str:
@@ -98,19 +106,6 @@ COUNTEREXAMPLES: dict[str, Counterexample] = {
 """The counterexample of each page, by the page's name."""
 
 
-@cache
-def _play(found: Counterexample) -> History:
-    async def play() -> History:
-        subject = subject_named(
-            str(ROOT / found.subject if "/" in found.subject else found.subject)
-        )
-        if found.schedule:
-            return await run(subject, named(found.schedule).on_one())
-        return await run(subject, calling(policy=found.policy).under(parse(found.faults)))
-
-    return anyio.run(play)
-
-
 def image_of(name: str) -> str:
     """Return the picture of a page, as a Markdown image."""
     return f"![{COUNTEREXAMPLES[name].title}]({name}.svg)"
@@ -141,9 +136,9 @@ def affected_subjects(name: str) -> str:
             elif fault in sets:
                 names.append(anomaly.name)
         if {each.name for each in parse(fault)} & {*explore.left_out(row)}:
-            names.append(explore.NOT_TRIED)
-        cells.setdefault(row["subject"], []).append(", ".join(names) or "none")
-    return group_rows(("subjects", *(f"the client {policy}" for policy in POLICIES)), cells)
+            names.append(NOT_TRIED)
+        cells.setdefault(row["subject"], []).append(listed(names) or "none")
+    return group_rows(("subjects", *(f"the client {policy}" for policy in POLICIES)), cells.items())
 
 
 FATES = ("ok", "asked again", "stale", "refused", "lost")
@@ -159,12 +154,12 @@ def count_fates(runs: Sequence[Observation]) -> str:
             for seen in runs
             if (seen.subject, seen.deployment) == (letter, "two") and seen.schedule in changes
         )
-        found[letter][explore.NOT_TRIED] = len(changes) - found[letter].total()
+        found[letter][NOT_TRIED] = len(changes) - found[letter].total()
     heads = [*FATES]
-    if any(fates[explore.NOT_TRIED] for fates in found.values()):
-        heads.append(explore.NOT_TRIED)
-    cells = {letter: [str(fates[head]) for head in heads] for letter, fates in found.items()}
-    return group_rows(("options", *heads), cells)
+    if any(fates[NOT_TRIED] for fates in found.values()):
+        heads.append(NOT_TRIED)
+    rows = ((letter, [str(fates[head]) for head in heads]) for letter, fates in found.items())
+    return group_rows(("options", *heads), rows)
 
 
 def compare_keys(runs: Sequence[Observation]) -> str:
@@ -175,13 +170,13 @@ def compare_keys(runs: Sequence[Observation]) -> str:
         if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
             cell = "refused" if seen.outcome == "refused" else seen.cell
             cells.setdefault(seen.subject, {})[seen.schedule] = cell
-    rows = {subject: [*by_schedule.values()] for subject, by_schedule in cells.items()}
+    rows = ((subject, [*by_schedule.values()]) for subject, by_schedule in cells.items())
     return group_rows(("subjects", *slugs.values()), rows)
 
 
-def group_rows(head: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str:
+def group_rows(head: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
     """Return a table in which the names of rows with equal cells share one row."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for name, row in cells.items():
+    for name, row in rows:
         found.setdefault(tuple(row), []).append(name)
     return markdown(head, ((list_in_text(names), *row) for row, names in found.items()))

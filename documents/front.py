@@ -10,20 +10,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from documents import explored
-from mrtr_options.review.bench.setup import POLICIES, Policy
+from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.check.compared import LOST, NOT_TOLD, TOLD, TWICE, outcome_of
+from mrtr_options.review.check.compared import LOST_RESULT, NOT_TOLD, TOLD, TWICE, outcome_of
+from mrtr_options.review.explore import NOT_TRIED
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.guarantees import guarantees_of
+from mrtr_options.sdk.testing import Policy
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.notation import DEFAULT, titled
 from mrtr_options.tool.sizes import Size, size_of
-from scoreboard.clients.counts import ORDER, Charged, Model, lost, made_again, of_model, shipped
+from scoreboard.clients.counts import (
+    lost,
+    made_again,
+    number_shipped,
+    shipped,
+    twice_of,
+    with_policy,
+)
 from scoreboard.clients.kept import Report
-from scoreboard.clients.models import resenders
 from scoreboard.clients.peers import RETRYING
+from scoreboard.clients.server import TASKS
+from scoreboard.clients.tables import resenders
 from scoreboard.cost.report import Report as Costs
 
 PAPERS = "ABCDEFGH"
@@ -69,7 +79,7 @@ class Row:
     reentry: str
     keeps: str
     old_client: str
-    lost: Mapping[Policy, str]
+    lost: Mapping[str, str]
 
 
 def options_table() -> list[Row]:
@@ -131,12 +141,11 @@ def _old_client(own: Guarantees) -> str:
     return CONVERSATION if own.asks_legacy else FALLBACK
 
 
-def _lost(subject: str) -> dict[Policy, str]:
+def _lost(subject: str) -> dict[str, str]:
     """Return what one lost result does with each client, from the kept rows."""
     rows = {row["policy"]: row for row in explored.read() if row["subject"] == subject}
     return {
-        policy: _outcome_in(rows[policy]) if policy in rows else explore.NOT_TRIED
-        for policy in POLICIES
+        policy: _outcome_in(rows[policy]) if policy in rows else NOT_TRIED for policy in POLICIES
     }
 
 
@@ -145,7 +154,7 @@ def _outcome_in(row: explore.Row) -> str:
     shown = [
         anomaly
         for anomaly, sets in row["witnesses"].items()
-        if any({*faults.split()} <= {LOST} for faults in sets)
+        if any({*faults.split()} <= {LOST_RESULT} for faults in sets)
     ]
     return outcome_of(shown)
 
@@ -153,10 +162,7 @@ def _outcome_in(row: explore.Row) -> str:
 def ways() -> str:
     """Return a sentence on the number and the length of the options."""
     lines = [row.size.author for row in options_table()[:-1]]
-    return (
-        f"{len(lines)} ways to write one tool, in {min(lines)} to {max(lines)} lines each: to"
-        " compare, to run and to break."
-    )
+    return f"{len(lines)} ways to write one tool, in {min(lines)} to {max(lines)} lines each."
 
 
 def options() -> str:
@@ -215,13 +221,13 @@ def cells(row: Row) -> Sequence[str]:
     )
 
 
-REFUSED = " after a loss; {} of {} after a redirect, or with a new token"
+REFUSED = " after a loss; {} of {} after a redirect or with a new access token"
 """The clients that send a request again after an answer that tells them to."""
 
-DOES: dict[Model, str] = {
-    "stops": "stops: reports an error, or nothing",
-    "calls again": "calls again: the tool, from its first question, by itself or through its model",
-    "resends": "resends: the lost request, with its answers",
+DOES: dict[Policy, str] = {
+    "stops": "stops, and reports an error or nothing",
+    "calls again": "calls the tool again from its first question, by itself or through its model",
+    "resends": "resends the lost request, with its answers",
 }
 
 
@@ -232,22 +238,21 @@ def clients(report: Report) -> str:
     heads = (
         "when a response is lost, the client",
         "shipped clients",
-        f"its user, with each of {len(alone)} options",
-        "its user, with the default",
+        f"if it was the result, its user with each of {len(alone)} options",
+        "its user with the default",
     )
-    of = len([each for each in report.clients.values() if not each.is_ours])
     rows: list[Sequence[str]] = []
-    for policy in ORDER:
-        names = [*of_model(report, policy)]
-        number = f"{len(names)} of {of}"
+    for policy, does in DOES.items():
+        names = [*with_policy(report, policy)]
+        number = f"{len(names)} of {number_shipped(report)}"
         switched = len([name for name in names if name.endswith(RETRYING)])
         if switched:
-            number += f" ({switched} only if you switch that on)"
+            number += f" ({switched} of them only with a setting)"
         if policy == "resends":
             tried, resent = resenders(report)
             number += REFUSED.format(len(resent), len(tried))
         outcomes = _outcomes([row.lost[policy] for row in alone])
-        rows.append((DOES[policy], number, outcomes, default.lost[policy]))
+        rows.append((does, number, outcomes, default.lost[policy]))
     return table(heads, rows)
 
 
@@ -258,16 +263,15 @@ def _outcomes(found: Sequence[str]) -> str:
 
 
 def charges(report: Report) -> str:
-    """Return README's table of what shipped clients were charged, by server."""
+    """Return README's table of what shipped clients were charged, by server that all can call."""
     heads = (
         "the tool",
-        "runs that lose a response: charged twice",
-        "runs that lose a response, and then call the tool again: charged twice",
+        "a response is lost: charged twice by what the client does",
+        "the client reports the loss, and its application calls again: charged twice",
     )
     rows: list[Sequence[str]] = []
-    for server in report.servers:
+    for server in (each for each in report.servers if each != TASKS):
         runs = shipped(report, server)
-        charged = [Charged.of(of) for of in (lost(runs), made_again(runs))]
         name = _default().name if server == "default" else titled(server)
-        rows.append((name, *(f"{each.twice} of {each.calls}" for each in charged)))
+        rows.append((name, twice_of(lost(runs)), twice_of(made_again(runs))))
     return table(heads, rows)

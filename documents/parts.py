@@ -19,7 +19,7 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.judge.grid import LOST_RESPONSES
 from mrtr_options.terminal import with_parts
 from scoreboard import board, rounds
-from scoreboard.clients import models
+from scoreboard.clients import tables as of_clients
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as score
@@ -36,8 +36,8 @@ T = TypeVar("T")
 PARTS: dict[str, Callable[[], str]] = {
     "ways": front.ways,
     "options": front.options,
-    "for SDKs": advice.for_sdks,
-    "for the specification": advice.for_the_specification,
+    "for SDKs": lambda: advice.table_of(advice.FOR_SDKS),
+    "for the specification": lambda: advice.table_of(advice.FOR_THE_SPECIFICATION),
     "which": choosing.which,
     "questions": choosing.questions,
     "default": choosing.default,
@@ -111,24 +111,24 @@ OF_KEPT: dict[str, Callable[[], str | None]] = {
         },
     ),
     **_made_of(
-        lambda: rounds.rows_of(*rounds.present()),
+        lambda: rounds.rows_of(rounds.read_board()),
         {
             "servers, first": partial(rounds.board_table, "servers"),
             "frameworks, first": partial(rounds.board_table, "frameworks"),
         },
     ),
-    **_made_of(lambda: rounds.every_library(*rounds.present()), {"libraries": answered}),
+    **_made_of(lambda: rounds.every_library(rounds.read_board()), {"libraries": answered}),
     **_made_of(
         read_clients,
         {
-            "clients": models.by_client,
-            "clients, totals": models.totals,
-            "clients, headline": models.headline,
+            "clients": of_clients.by_client,
+            "clients, totals": of_clients.totals,
+            "clients, headline": of_clients.headline,
             "clients, first": front.clients,
             "clients, charged": front.charges,
-            "clients, lines": models.lines,
-            "clients, refused": models.refused,
-            "clients, resend": models.resend,
+            "clients, lines": of_clients.lines,
+            "clients, refused": of_clients.refused,
+            "clients, resend": of_clients.resend,
         },
     ),
     **_made_of(
@@ -164,7 +164,7 @@ OF_KEPT: dict[str, Callable[[], str | None]] = {
 }
 """Parts that are made from the kept results of commands that measure. None leaves a part as it is.
 
-The run of a server is one, too: its part names the server (see `scoreboard.servers.page.run`).
+The run of a cell is one, too: its part is named `run: ` and the cell's address.
 """
 
 
@@ -188,6 +188,7 @@ def renew_kept(text: str) -> str:
     def part(name: str) -> str | None:
         if name in OF_KEPT:
             return OF_KEPT[name]()
-        return servers.run(board.read(), name)
+        run = rounds.runs_of(board.read()).get(name.removeprefix("run: "))
+        return None if run is None else "\n".join(("```text", *run, "```"))
 
     return with_parts(text, part)

@@ -21,4 +21,4 @@ def beside_faults(kept: Results) -> str:
         for name in ANOMALIES:
             row = rows.get(style)
             cells[style].append("" if row is None else explore.weakest(row, name, NEVER))
-    return group_rows(("styles", "the suite passes", *ANOMALIES), cells)
+    return group_rows(("styles", "the suite passes", *ANOMALIES), cells.items())

@@ -18,11 +18,12 @@ from documents import ROOT, explored, findings
 from model.drawing import GuardGraph
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.faults import PLAYABLE, in_words, parse
+from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import Era, Policy
 from mrtr_options.review.bench.steps import Together
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.review.explore import NOT_TRIED
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import grid
@@ -30,7 +31,7 @@ from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.show.tables import markdown
-from mrtr_options.sdk.reasons import MEANINGS
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
@@ -48,7 +49,7 @@ PICTURES: dict[Path, GuardGraph | findings.Counterexample] = {
 
 CLEAN = ("clean-tokyo", "clean-springfield")
 
-ON_TWO = ("failover", "sticky", "misrouted", "lost-final")
+ON_TWO = ("failover", "sticky", "missent", "lost-final")
 
 AGAIN = (
     "duplicate-interim",
@@ -77,7 +78,7 @@ def documents() -> list[Path]:
 FAULTS = 2
 """The number of faults at a time that are tried for the documents."""
 
-LEADING: dict[str, tuple[Policy, str]] = {
+LEADING: dict[str, tuple[str, str]] = {
     "client calls again: charged twice": ("calls again", "charged twice"),
     **{
         f"client resends: {name}": ("resends", name)
@@ -155,7 +156,7 @@ def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
         said = explore.weakest(row, anomaly, explored.never_from("../"))
-        return said if said.startswith(explore.NOT_TRIED) else f"✓ {said}"
+        return said if said.startswith(NOT_TRIED) else f"✓ {said}"
     weakest = weakest_of(sets)
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
 
@@ -274,7 +275,7 @@ def compare_redeploys(runs: Runs) -> str:
     fates = {(each.schedule, each.subject): each.fate for each in runs if each.deployment == "two"}
     lines: list[Sequence[str]] = []
     for schedule in REDEPLOYS:
-        row = [fates.get((schedule.name, letter), explore.NOT_TRIED) or "" for letter in letters]
+        row = [fates.get((schedule.name, letter), NOT_TRIED) or "" for letter in letters]
         cells = ["**stale**" if fate == "stale" else fate for fate in row]
         lines.append((f"`{schedule.name.removeprefix('redeploy-')}`", *cells))
     return table(("redeploy", *letters), lines)
@@ -345,13 +346,13 @@ def refusals() -> str:
     """Return the meaning of each reason of a refusal."""
     rows = [
         (
-            f"`{reason}`",
-            meaning.known,
-            meaning.then,
-            "perhaps" if meaning.may_have_happened else "no",
-            "" if meaning.retry_after is None else f"{meaning.retry_after:g} s",
+            f"`{each}`",
+            each.meaning.known,
+            each.meaning.then,
+            "perhaps" if each.meaning.may_have_happened else "no",
+            "" if each.meaning.retry_after is None else f"{each.meaning.retry_after:g} s",
         )
-        for reason, meaning in MEANINGS.items()
+        for each in Reason
     ]
     heads = ("reason", "what is known", "what to do", "may have happened", "retry after")
     return table(heads, rows)

@@ -21,9 +21,9 @@ HEADS = FAILURES | frameworks.WORDS_OF
 
 def boards() -> dict[str, Any]:
     """Return the boards, the failures and the runs, ready for `json.dumps`."""
-    board, played = rounds.present()
-    rows = rounds.rows_of(board, played)
-    runs = rounds.runs_of(board, played)
+    board = rounds.read_board()
+    rows = rounds.rows_of(board)
+    runs = rounds.runs_of(board)
     lines: dict[str, int] = {}
     return {
         "boards": {

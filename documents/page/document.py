@@ -23,22 +23,16 @@ from documents.tables import compare_redeploys
 from mrtr_options.demo.diff import written
 from mrtr_options.review.bench.faults import EXPLORED, Faults, in_words, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.explore import not_tried_cell
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.explore.summary import (
-    behaviours,
-    left_out,
-    not_tried_cell,
-    not_tried_in,
-)
+from mrtr_options.review.explore.summary import behaviours, left_out, not_tried_in
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option, whole_deck
 from mrtr_options.tool.choosing import QUESTIONS
 from mrtr_options.tool.notation import DEFAULT, in_text, titled
-from scoreboard.clients.kept import Report
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.clients.page import addresses, by_server, overview
 from scoreboard.cost import report as costs
@@ -135,21 +129,11 @@ def kept_tables(redeploys: Sequence[Observation]) -> dict[str, list[list[str]]]:
     return {
         "clients": overview(report, "modern"),
         "old clients": overview(report, "legacy"),
-        "clients and servers": _servers(report, "modern"),
-        "old clients and servers": _servers(report, "legacy"),
+        "clients and servers": by_server(report, "modern"),
+        "old clients and servers": by_server(report, "legacy"),
         "redeploys": cells_of(compare_redeploys(redeploys)),
         "costs": cells_of(costs.with_notes(count_again(costs.read()))),
     }
-
-
-def _servers(report: Report, era: Era) -> list[list[str]]:
-    """Return the outcomes by client and server; servers with equal outcomes share a row."""
-    names = {title: titled(server) for server, title in report.servers.items()}
-    head, *rows = by_server(report, era)
-    found: dict[tuple[str, ...], list[str]] = {}
-    for client, server, *cells in rows:
-        found.setdefault((client, *cells), []).append(names[server])
-    return [head, *([each[0], "; ".join(servers), *each[1:]] for each, servers in found.items())]
 
 
 def cells_of(table: str) -> list[list[str]]:

@@ -36,7 +36,7 @@ function optionsView(data, state, set) {
       data.untried.length > 0 && [h("span", { class: "untried" }, "not tried"), " a kind of fault was left out; see below. "],
       h("span", { class: "never" }, "✓ never"), " in no run, and in no state of the model with any number of faults; see Method."),
     data.untried.map((line) => h("p", { class: "caption" }, `${line}.`)),
-    unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ name }) => name).join(", ")}.`),
+    unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ name }) => name).join("; ")}.`),
   ];
 }
 

@@ -19,7 +19,7 @@ from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.explore.combinations import explore
+from mrtr_options.review.explore import explore
 from mrtr_options.review.explore.pool import do_task, pool
 from mrtr_options.review.explore.summary import Row
 from mrtr_options.review.explore.workers import Called, options_of

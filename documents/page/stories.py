@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from mrtr_options.review.bench.history import Event, History, Sent
 from mrtr_options.review.bench.history.narrate import DATABASE, EFFECTS, Narrator, Row, outcome
-from mrtr_options.review.judge.facts import Reading, anomalies_in
+from mrtr_options.review.judge.facts import HistoryReading, anomalies_in
 from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]
@@ -197,7 +197,7 @@ def story(history: History, watched: Watched) -> Story:
             told[place] = _skipped_row(ran, effects[ran.line])
     rows = [each for each in told if isinstance(each, Row)]
     took = Counter(row.effect for row in rows if row.times)
-    reading = Reading(history)
+    reading = HistoryReading(history)
     due = reading.effects_due
     lanes = lanes_of(rows)
     return Story(
