@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -231,7 +232,9 @@ def _describe_properties(
     held = [] if any(each.name in RULES for each, _ in lacks) else ["the contract"]
     if proven or not held:
         held.append(f"{plural(len(proven), 'guarantee')} of its own")
-    broken = f", {len(lacks)} broken:" if lacks else ""
+    nouns = Counter(each.noun for each, _ in lacks)
+    counted = " and ".join(plural(number, noun) for noun, number in nouns.items())
+    broken = f", {counted} broken:" if lacks else ""
     yield f"{' and '.join(held)} held in these schedules{broken}"
     yield from grid.describe_broken(column, lacks)
     if more:
