@@ -29,7 +29,7 @@ Treatment = Literal["asked", "assumed", "refused"]
 
 
 @dataclass(frozen=True)
-class Row:
+class Cell:
     """What one call does.
 
     Attributes:
@@ -44,30 +44,31 @@ class Row:
     user: Treatment
 
 
-ROWS: dict[Column, dict[str, Row]] = {
-    # In A to E and M the audit stands above the questions, and each round runs it again.
-    ("modern", "Tokyo"): {
-        "ABCDEM": Row(audits=2, bills=1, user="asked"),
-        "FGHIJKL": Row(audits=1, bills=1, user="asked"),
-    },
-    ("modern", "Springfield"): {
-        "ABCDEM": Row(audits=3, bills=1, user="asked"),
-        "FGHIJKL": Row(audits=1, bills=1, user="asked"),
-    },
-    # An old client's call is one request, which the server holds open while it asks.
-    ("legacy", "Tokyo"): {
-        "A": Row(audits=2, bills=1, user="asked"),
-        "BCDIM": Row(audits=1, bills=1, user="asked"),
-        "EFGHJKL": Row(audits=1, bills=1, user="assumed"),
-    },
-    ("legacy", "Springfield"): {
-        "A": Row(audits=3, bills=1, user="asked"),
-        "BCDIM": Row(audits=1, bills=1, user="asked"),
-        "EFHJKL": Row(audits=1, bills=0, user="refused"),
-        "G": Row(audits=0, bills=0, user="refused"),  # it audits after the last answer
-    },
+COLUMNS: tuple[Column, ...] = (
+    ("modern", "Tokyo"),
+    ("modern", "Springfield"),
+    ("legacy", "Tokyo"),
+    ("legacy", "Springfield"),
+)
+
+# In A to E and M the audit stands above the questions, and each round runs it again. G audits after
+# the last answer. An old client's call is one request, which the server holds open while it asks.
+ROWS: dict[str, tuple[Cell, Cell, Cell, Cell]] = {
+    "A": (Cell(2, 1, "asked"), Cell(3, 1, "asked"), Cell(2, 1, "asked"), Cell(3, 1, "asked")),
+    "B": (Cell(2, 1, "asked"), Cell(3, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "asked")),
+    "C": (Cell(2, 1, "asked"), Cell(3, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "asked")),
+    "D": (Cell(2, 1, "asked"), Cell(3, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "asked")),
+    "E": (Cell(2, 1, "asked"), Cell(3, 1, "asked"), Cell(1, 1, "assumed"), Cell(1, 0, "refused")),
+    "F": (Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "assumed"), Cell(1, 0, "refused")),
+    "G": (Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "assumed"), Cell(0, 0, "refused")),
+    "H": (Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "assumed"), Cell(1, 0, "refused")),
+    "I": (Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "asked")),
+    "J": (Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "assumed"), Cell(1, 0, "refused")),
+    "K": (Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "assumed"), Cell(1, 0, "refused")),
+    "L": (Cell(1, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "assumed"), Cell(1, 0, "refused")),
+    "M": (Cell(2, 1, "asked"), Cell(3, 1, "asked"), Cell(1, 1, "asked"), Cell(1, 1, "asked")),
 }
-"""The effects of each option, by its letter."""
+"""The effects of each option in each column, by its letter."""
 
 UNITS = ["metric", "imperial"]
 PLACES = ["Springfield, Illinois", "Springfield, Massachusetts", "Springfield, Missouri"]
@@ -92,18 +93,18 @@ class Seen:
 
     questions: list[tuple[str, list[str]]]
     text: str
-    row: Row
+    cell: Cell
 
 
-def meant(location: str, row: Row) -> Seen:
+def meant(location: str, cell: Cell) -> Seen:
     """Return what a call with these effects shows its user."""
-    match row.user:
+    match cell.user:
         case "asked":
-            return Seen(QUESTIONS[location], REPORTS[location], row)
+            return Seen(QUESTIONS[location], REPORTS[location], cell)
         case "assumed":
-            return Seen([], REPORTS[location] + ASSUMED, row)
+            return Seen([], REPORTS[location] + ASSUMED, cell)
         case "refused":
-            return Seen([], REFUSED, row)
+            return Seen([], REFUSED, cell)
 
 
 async def call(option: Option, column: Column, folder: Path) -> Seen:
@@ -129,14 +130,14 @@ async def call(option: Option, column: Column, folder: Path) -> Seen:
         treated = "asked"
     elif result.is_error:
         treated = "refused"
-    row = Row(done["audit"], done["bill"], treated)
-    return Seen(questions, f"error: {text}" if result.is_error else text, row)
+    cell = Cell(done["audit"], done["bill"], treated)
+    return Seen(questions, f"error: {text}" if result.is_error else text, cell)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Play every option, or the proposal, in every column."""
     if "column" in metafunc.fixturenames:
-        metafunc.parametrize("column", ROWS, ids="-".join)
+        metafunc.parametrize("column", COLUMNS, ids="-".join)
     if "option" in metafunc.fixturenames:
         options = all_options()
         metafunc.parametrize("option", options.values(), ids=options)
@@ -150,10 +151,9 @@ async def test_an_option_shows_the_same_and_has_these_effects(
     option: Option, column: Column, tmp_path: Path
 ) -> None:
     seen = await call(option, column, tmp_path)
-    rows = {letter: row for letters, row in ROWS[column].items() for letter in letters}
     where = f"{option.path.name}, {' client, '.join(column)}"
-    assert option.letter in rows, f"add {option.letter!r} to ROWS[{column}]; here: {seen.row}"
-    expected = meant(column[1], rows[option.letter])
+    assert option.letter in ROWS, f"add a row {option.letter!r} to ROWS; {where}: {seen.cell}"
+    expected = meant(column[1], ROWS[option.letter][COLUMNS.index(column)])
     assert seen == expected, f"{where}:\n expected {expected}\n came     {seen}"
 
 
@@ -170,12 +170,12 @@ async def test_a_proposal_shows_the_same_and_bills_once(
     seen = await call(proposal, column, tmp_path)
     where = f"{proposal.path.name}, {' client, '.join(column)}"
     with capsys.disabled():
-        print(f"\n{where}: {seen.row}")
-    assert column[0] == "legacy" or seen.row.user == "asked", f"{where}: the user was not asked"
-    bills = 0 if seen.row.user == "refused" else 1
-    assert seen.row.bills == bills, f"{where}: meant to bill {bills} times"
-    expected = meant(column[1], seen.row)
-    if seen.row.user == "refused":
+        print(f"\n{where}: {seen.cell}")
+    assert column[0] == "legacy" or seen.cell.user == "asked", f"{where}: the user was not asked"
+    bills = 0 if seen.cell.user == "refused" else 1
+    assert seen.cell.bills == bills, f"{where}: meant to bill {bills} times"
+    expected = meant(column[1], seen.cell)
+    if seen.cell.user == "refused":
         expected = replace(expected, text=seen.text)  # an author may choose the words
     assert seen == expected, f"{where}:\n expected {expected}\n came     {seen}"
 

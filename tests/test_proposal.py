@@ -25,7 +25,7 @@ def held(folder: Path, old: str = "", new: str = "") -> str:
 def test_a_proposal_is_played_in_every_column_and_its_counts_are_printed(tmp_path: Path) -> None:
     said = held(tmp_path)
     assert said.count("my_option.py, ") == 4
-    assert "my_option.py, modern client, Springfield: Row(audits=1, bills=1, user='asked')" in said
+    assert "my_option.py, modern client, Springfield: Cell(audits=1, bills=1, user='asked')" in said
     assert "AssertionError" not in said
 
 
