@@ -1,6 +1,5 @@
 // The options by behaviour: for each the fewest faults that cause each failure.
 
-const CLIENTS = { stops: "stops (today's)", "calls again": "calls the tool again (today's)", resends: "resends the request" };
 const GROUPS = [["", "As they are"], ["guard", "In the guard"], ["call-key", "Called with a call key"]];
 
 /** The subjects, those of one behaviour together. */
@@ -26,7 +25,7 @@ function optionsView(data, state, set) {
   const unseen = data.anomalies.filter((each) => !shown.includes(each));
   return [
     h("h1", {}, "What goes wrong, by option"),
-    h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, client(state, set)),
+    h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, client(data, state, set)),
     h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. A redeploy here adds a question; Redeploys has the others. The destination ignores idempotency keys. Click a cell to see its run, a name to see what its author writes.`),
     state.cell && openedOption(data, state, set),
     cards("failures by option", ["options", ...shown.map(({ name }) => name)], groups.filter(([, each]) => each.length)),
@@ -87,4 +86,7 @@ function openedOption(data, state, set) {
 }
 
 /** The choice that table and player have in common. */
-const client = (state, set) => choice("When a response is lost, the client", "policy", CLIENTS, state, set);
+function client(data, state, set) {
+  const policies = Object.fromEntries(data.worlds.map(({ policy }) => [policy, policy]));
+  return choice("When a response is lost, the client (today's stop, or call again)", "policy", policies, state, set);
+}

@@ -28,7 +28,7 @@ function playView(data, state, set) {
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
       select("Option", names[0], options, choose(0), "subject-0"),
       select("beside", names[1] ?? "", [["", "none"], ...options], choose(1), "subject-1"),
-      client(state, (change) => set({ ...change, round: "", step: "" }))),
+      client(data, state, (change) => set({ ...change, round: "", step: "" }))),
     chosen(data, faults, set),
     h("div", { class: "steps" },
       h("button", { type: "button", class: "act", "data-key": "play", "data-act": "play" }, "▶ Play"),

@@ -68,7 +68,7 @@ function faultOf(name) {
 function known(data, given) {
   const state = { ...given }, unknown = Object.keys(given).filter((name) => name && !Object.hasOwn(DEFAULTS, name));
   const values = {
-    view: Object.keys(VIEWS), policy: Object.keys(CLIENTS), left: Object.keys(data.options), right: Object.keys(data.options),
+    view: Object.keys(VIEWS), policy: data.worlds.map(({ policy }) => policy), left: Object.keys(data.options), right: Object.keys(data.options),
     board: Object.keys(BOARDS),
     ...Object.fromEntries(Object.keys(data.questions).map((name) => [name, ["yes", "no"]])),
   };

@@ -1,4 +1,4 @@
-"""Tests of the kinds of faults: a wrong word, a missing one and a second name are refused."""
+"""Tests of how faults, clients and anomalies are declared: wrong words, taken names are refused."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,12 +7,15 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.faults import KINDS, by_name, parse
+from mrtr_options.names import by_name
+from mrtr_options.review.bench.faults import KINDS, parse
 from mrtr_options.review.bench.faults.kinds import Outgoing, SendOn
 from mrtr_options.review.bench.messages import LOST, Reply
+from mrtr_options.review.bench.policies import policy
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.judge.anomalies import anomaly
 
 
 @pytest.mark.parametrize("wrong", [{"phase": "later"}, {"tried": "never"}, {"at": "refund"}])
@@ -30,9 +33,21 @@ def test_a_fault_that_explorations_try_says_which_search_of_the_model_has_it() -
 
 def test_two_faults_of_one_name_are_refused() -> None:
     lost = KINDS["lost"]
-    assert by_name([lost, lost]) == {"lost": lost}
+    assert by_name([lost, lost], "faults") == {"lost": lost}
     with pytest.raises(ValueError, match="two faults 'lost'"):
-        by_name([lost, replace(KINDS["twice"], name="lost")])
+        by_name([lost, replace(KINDS["twice"], name="lost")], "faults")
+
+
+def test_a_fault_whose_name_could_not_be_typed_with_a_round_is_refused() -> None:
+    with pytest.raises(ValueError, match="'lost-2' could not be typed with its round"):
+        replace(KINDS["lost"], name="lost-2")
+
+
+def test_a_second_client_or_anomaly_of_one_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="two clients 'stops'"):
+        policy("stops", "call the tool again")
+    with pytest.raises(ValueError, match="two anomalies 'charged twice'"):
+        anomaly("charged twice", "A bill is large.", harms="the user", remedy="ask", spared=())
 
 
 def test_a_fault_that_does_not_send_its_request_on_is_refused(

@@ -86,7 +86,13 @@ POLICIES: dict[str, LossPolicy] = {}
 
 
 def policy(name: str, says: str) -> Callable[[Callable[[Loss], Next]], Callable[[Loss], Next]]:
-    """Make a policy of a function."""
+    """Make a policy of a function.
+
+    Raises:
+        ValueError: Another policy has the name.
+    """
+    if name in POLICIES:
+        raise ValueError(f"there are two clients {name!r}; give one of them another name")
 
     def add(after: Callable[[Loss], Next]) -> Callable[[Loss], Next]:
         POLICIES[name] = LossPolicy(says, after)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mrtr_options.names import by_name
 from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.scenario import Caller, Scenario, Schedule, make_schedule
 from mrtr_options.review.bench.steps import (
@@ -74,9 +75,8 @@ def _redeploys(change: Change, what: str) -> tuple[Schedule, ...]:
     )
 
 
-SCHEDULES: dict[str, Schedule] = {
-    schedule.name: schedule
-    for schedule in (
+SCHEDULES = by_name(
+    (
         # clean calls
         make_schedule(
             "clean-tokyo",
@@ -440,8 +440,9 @@ SCHEDULES: dict[str, Schedule] = {
             sticky=True,
         ),
         *TASK_SCHEDULES,
-    )
-}
+    ),
+    "schedules",
+)
 """Every named schedule by its slug, in the order of the matrix."""
 
 

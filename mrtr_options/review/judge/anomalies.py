@@ -1,11 +1,11 @@
 """The anomalies: what a user would call wrong in a call, each in a sentence above its check.
 
-A check takes a reading. The judge reads a recorded history (`facts.Reading`), and the model reads
-one of its states (`model.reading`): both are held to these definitions. The documents, the page and
-`check` show an anomaly under its name, with who is harmed and what to do about it. Money comes
-first.
+A check takes a reading. The judge reads a recorded history (`facts.HistoryReading`), and the model
+reads one of its states (`model.reading`): both are held to these definitions. The documents, the
+page and `check` show an anomaly under its name, with who is harmed and what to do about it. Money
+comes first.
 
-Knows nothing but this protocol, so that the model can use it without knowing the package.
+Knows this protocol and properties alone, so that the model can use it without knowing the package.
 """
 
 from __future__ import annotations
@@ -114,7 +114,13 @@ ANOMALIES: list[Anomaly] = []
 def anomaly(
     name: str, says: str, *, harms: str, remedy: str, spared: tuple[str, ...]
 ) -> Callable[[Callable[[Reading], bool]], Callable[[Reading], bool]]:
-    """Add a check to the anomalies."""
+    """Add a check to the anomalies.
+
+    Raises:
+        ValueError: Another anomaly has the name.
+    """
+    if any(each.name == name for each in ANOMALIES):
+        raise ValueError(f"there are two anomalies {name!r}; give one of them another name")
 
     def add(shows: Callable[[Reading], bool]) -> Callable[[Reading], bool]:
         ANOMALIES.append(Anomaly(name, says, shows, harms=harms, remedy=remedy, spared=spared))

@@ -8,13 +8,13 @@ A kind is a function in the module of its family, with its sentence and its cond
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from types import ModuleType
 
 from mrtr_options.errors import UsageError
-from mrtr_options.names import nearest
+from mrtr_options.names import by_name, nearest
 from mrtr_options.review.bench.faults import after, before, delivery, effects
 from mrtr_options.review.bench.faults.kinds import Kind, rounds_of
 
@@ -31,20 +31,7 @@ def _kinds_in(family: ModuleType) -> Iterator[Kind]:
                 pass
 
 
-def by_name(kinds: Iterable[Kind]) -> dict[str, Kind]:
-    """Return kinds by their names.
-
-    Raises:
-        ValueError: Two have one name.
-    """
-    found: dict[str, Kind] = {}
-    for kind in kinds:
-        if found.setdefault(kind.name, kind) is not kind:
-            raise ValueError(f"there are two faults {kind.name!r}; give one of them another name")
-    return found
-
-
-KINDS = by_name(chain.from_iterable(map(_kinds_in, (before, delivery, effects, after))))
+KINDS = by_name(chain.from_iterable(map(_kinds_in, (before, delivery, effects, after))), "faults")
 """Every kind by its name."""
 
 PLAYABLE: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}

@@ -15,6 +15,7 @@ condition and behaviour of a fault stand together, in the module of its family.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -281,7 +282,8 @@ class Kind:
     """One way in which a request can go wrong.
 
     Raises:
-        ValidationError: A column has no such value, or explorations try a fault without `model`.
+        ValidationError: A column has no such value, the name has more than letters, or explorations
+            try a fault without `model`.
 
     Attributes:
         name: Its name, without the round.
@@ -327,6 +329,11 @@ class Kind:
     model: str | None = None
 
     def __post_init__(self) -> None:
+        if not re.fullmatch("[a-z@]+", self.name):
+            raise ValueError(
+                f"the fault {self.name!r} could not be typed with its round, as in lost3: write its"
+                " name in small letters alone"
+            )
         if self.model is None and self.tried in ("explore", "alone"):
             raise ValueError(
                 f"explorations try the fault {self.name!r}: name the model's search that has it"

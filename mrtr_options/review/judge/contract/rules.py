@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from mrtr_options.names import by_name
 from mrtr_options.review.judge.properties import Problem, Property
 
 
@@ -213,5 +214,5 @@ NOTHING_LEAKS = Rule(
     about="leaks",
 )
 
-RULES = {each.name: each for each in [*globals().values()] if isinstance(each, Rule)}
+RULES = by_name((each for each in [*globals().values()] if isinstance(each, Rule)), "rules")
 """Every rule above, by its name, in the order of the page."""
