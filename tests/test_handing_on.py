@@ -18,9 +18,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from examples.styles.handing_on import PROOF, HandingOn
+from mrtr_options.review.bench.world.starting import kill_group
 from mrtr_options.sdk.serving import MAX_BODY_BYTES
 from mrtr_options.tool.weather import SqliteLedger, count
-from scoreboard.servers.peers import comes_up, end, free_port, kill, start
+from scoreboard.servers.peers import comes_up, free_port, started
 from tests.bounds import KEY
 from tests.sending import answer, connected, send, text_of
 
@@ -46,8 +47,8 @@ async def fleet(folder: Path) -> AsyncGenerator[dict[str, Any]]:
             ledger = str(folder / "ledger.sqlite")
             command = [sys.executable, "-m", "mrtr_options", "serve", STYLE, "--http", port]
             own = {**shared, "MRTR_INSTANCE": name, "MRTR_LEDGER": ledger}
-            processes[name] = await start(command, ROOT, own, folder / name)
-            stack.push_async_callback(end, processes[name])
+            run = started(command, ROOT, own, folder / name)
+            processes[name] = await stack.enter_async_context(run)
         for name, url in urls.items():
             assert await comes_up(processes[name], url), (folder / name).read_text()
         yield {"urls": urls, "processes": processes}
@@ -72,7 +73,7 @@ async def test_any_instance_takes_any_round_and_a_dead_owner_is_told(tmp_path: P
                 "bill": 1,
             }
             asked = await send(one, "Tokyo")
-            kill(made["processes"]["one"])
+            kill_group(made["processes"]["one"].pid)
             await made["processes"]["one"].wait()
             with pytest.raises(MCPError) as refused:
                 await answer(two, "Tokyo", asked)

@@ -17,9 +17,10 @@ import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
 
+from mrtr_options.review.bench.world.starting import kill_group
 from scoreboard import ROOT
 from scoreboard.clients.peers import FOLDER, Peer
-from scoreboard.servers.peers import end, kill, start
+from scoreboard.servers.peers import started
 
 LEAVE_SECONDS = 3.0
 """The time that a program has to end after its last job. With a call that hangs, it never ends."""
@@ -93,8 +94,8 @@ class Program:
         environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
         async with AsyncExitStack() as held, anyio.create_task_group() as group:
             async with starting:
-                process = await start(peer.starting(), Path(), environment, None, talks=True)
-                held.push_async_callback(end, process)
+                run = started(peer.starting(), Path(), environment, None, talks=True)
+                process = await held.enter_async_context(run)
                 program = Program(process)
                 group.start_soon(program._read)
                 group.start_soon(program._read_errors)
@@ -109,7 +110,7 @@ class Program:
         with anyio.move_on_after(LEAVE_SECONDS):
             await self.process.wait()
         if self.process.returncode is None:
-            kill(self.process)
+            kill_group(self.process.pid)
 
     async def _read(self) -> None:
         assert self.process.stdout is not None

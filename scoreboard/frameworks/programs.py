@@ -29,9 +29,10 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import Change, Keys, Restart
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.world.ledger_file import ForeignLedger
+from mrtr_options.review.bench.world.starting import kill_group
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
-from scoreboard.servers.peers import end, free_port, kill, listening, start
+from scoreboard.servers.peers import free_port, listening, started
 
 HANG_SECONDS = 90.0
 """The time limit of a delivery. After it the delivery hangs."""
@@ -181,19 +182,16 @@ class Deliveries(Instances):
         programs.processes += 1
         env = self._env | ({"MRTR_CRASH": crash} if crash else {})
         program = programs.variant.start, programs.framework.built
-        process = await start(*program, env, self._log, talks=True)
         said: dict[str, Any] | None = None
-        try:
+        async with started(*program, env, self._log, talks=True) as process:
             with anyio.move_on_after(HANG_SECONDS) as waiting:
                 said = await _exchanged(process, line)
                 if self._kills:
-                    kill(process)
+                    kill_group(process.pid)
             if waiting.cancelled_caught:
                 return None, None
             with anyio.move_on_after(END_SECONDS):
                 return said, await process.wait()
-        finally:
-            await end(process)
         return said, -1 if process.returncode is None else process.returncode
 
     async def restart(self, keys: Keys) -> None:

@@ -1,7 +1,8 @@
 """The reviewed servers: the descriptions in their folders, and how they are built and started.
 
 A server is a folder beside this file; README.md describes a folder. It is built in a cache folder
-outside the repository, which can be deleted. Knows nothing of the review, and no library.
+outside the repository, which can be deleted. Of the review it knows how programs are run; of the
+libraries it knows nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import subprocess
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.remote import listens
+from mrtr_options.review.bench.world.starting import awaited_program
 from mrtr_options.review.explore.kept import digest_of
 from mrtr_options.sdk.serving import listen
 from scoreboard.rows import Upstream
@@ -388,15 +389,16 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-async def start(
+@asynccontextmanager
+async def started(
     command: Sequence[str],
     folder: Path,
     env: dict[str, str],
     log: Path | None,
     *,
     talks: bool = False,
-) -> Process:
-    """Start a program in a folder.
+) -> AsyncGenerator[Process]:
+    """Run a program in a folder for the block; see `awaited_program`.
 
     Args:
         command: The program and its arguments.
@@ -408,15 +410,15 @@ async def start(
     program = folder / command[0]
     first = str(program) if program.is_file() else command[0]
     with nullcontext(subprocess.PIPE) if log is None else log.open("ab") as out:
-        return await anyio.open_process(
+        async with awaited_program(
             [first, *command[1:]],
             cwd=folder,
             env=os.environ | env,
             stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
             stdout=subprocess.PIPE if talks else out,
             stderr=out,
-            start_new_session=True,  # so that Ctrl-C ends it only with the block
-        )
+        ) as process:
+            yield process
 
 
 async def comes_up(process: Process, url: str) -> bool:
@@ -436,31 +438,15 @@ async def comes_up(process: Process, url: str) -> bool:
 async def listening(
     command: Sequence[str], folder: Path, env: dict[str, str], log: Path, url: str
 ) -> AsyncGenerator[Process]:
-    """Run a server for the block, from the moment at which it listens at a URL. See `start`.
+    """Run a server for the block, from the moment at which it listens at a URL. See `started`.
 
     Raises:
         Unavailable: It ends, or does not listen.
     """
-    process = await start(command, folder, env, log)
-    try:
+    async with started(command, folder, env, log) as process:
         if not await comes_up(process, url):
             is_over = process.returncode is not None
             what = "ends" if is_over else f"does not listen in {START_SECONDS:.0f} s"
             printed = await anyio.Path(log).read_text(encoding="utf-8", errors="replace")
             raise Unavailable(f"the server {what}: {_why(printed)}")
         yield process
-    finally:
-        await end(process)
-
-
-def kill(process: Process) -> None:
-    """Kill a program, unless it has ended, and its child processes."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-async def end(process: Process) -> None:
-    """Kill a program, and wait until it has ended."""
-    kill(process)
-    with anyio.CancelScope(shield=True):
-        await process.aclose()

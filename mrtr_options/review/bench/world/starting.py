@@ -16,13 +16,16 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
 from unittest.mock import patch
+
+import anyio
+from anyio.abc import Process
 
 START_SECONDS = 60.0
 """The longest time for a process to come up, or to end when it is asked to."""
@@ -99,8 +102,7 @@ def end(process: ForkServerProcess) -> int:
         Its exit status, or minus the number of the signal that killed it.
     """
     assert process.pid is not None
-    with suppress(ProcessLookupError, PermissionError):  # all of its group have ended
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process.pid)
     with suppress(ProcessLookupError):  # it may not head its group yet, or have ended by now
         process.kill()
     process.join()
@@ -133,6 +135,9 @@ def end_with_the_bench() -> None:
         fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
 
 
+# --- programs -----------------------------------------------------------------------------------
+
+
 @contextmanager
 def program(command: Sequence[str], **how: Any) -> Generator[subprocess.Popen[str]]:
     """Run a program for the block; kill it and what it started at the end, unless they have ended.
@@ -145,8 +150,30 @@ def program(command: Sequence[str], **how: Any) -> Generator[subprocess.Popen[st
         try:
             yield process
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
+
+
+@asynccontextmanager
+async def awaited_program(command: Sequence[str], **how: Any) -> AsyncGenerator[Process]:
+    """Do what `program` does, for a caller that awaits what the program says.
+
+    Args:
+        command: The program and its arguments.
+        how: Arguments of `anyio.open_process`.
+    """
+    process = await anyio.open_process(command, start_new_session=True, **how)
+    try:
+        yield process
+    finally:
+        kill_group(process.pid)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+
+
+def kill_group(head: int) -> None:
+    """Kill the process that heads a group, and the processes that it started, if any goes on."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(head, signal.SIGKILL)
 
 
 @atexit.register
