@@ -123,26 +123,6 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
     assert {seen.server for seen in report.seen} == report.servers.keys() == CLIENTS_SERVERS.keys()
 
 
-@pytest.mark.parametrize(
-    ("page", "cell"),
-    [
-        ("SCOREBOARD.md", "- csharp-sdk"),
-        ("SCOREBOARD.md", "| killed after each response |"),
-        ("SCOREBOARD.md", "**by itself** [4]"),
-        ("SCOREBOARD.md", "| **every call lost** → works |"),
-        ("SCOREBOARD_PROXIES.md", "| nginx, default |"),
-        ("CLIENTS.md", "**Python SDK** (`mcp`"),
-        ("SUITE.md", "broken servers; of all pages"),
-        ("CONFORMANCE.md", "| careless | 14"),
-        ("../../README.md", "lines of SDK where once (F) needs"),
-    ],
-)
-def test_a_page_is_made_from_what_is_kept(page: str, cell: str) -> None:
-    text = (PAGES.parent / page).read_text(encoding="utf-8")
-    assert cell in text
-    assert renew_kept(text.replace(cell, "stale")) == text, "stale: make scoreboard or clients"
-
-
 def test_a_page_keeps_the_run_of_a_server_that_could_not_be_built() -> None:
     part = "<!-- begin: run: servers/cobol/default/charged-twice -->\nearlier\n<!-- end -->"
     assert renew_kept(part) == part

@@ -8,22 +8,13 @@ import pytest
 
 from scoreboard.clients import __main__ as command
 from scoreboard.clients.counts import (
-    ENDINGS,
-    REACTIONS,
-    behaviour,
-    charges,
-    lost,
-    policy_of,
-    shipped,
-    takes_state_alone,
     with_policy,
 )
 from scoreboard.clients.kept import About, Report, failed_controls, keep, read
 from scoreboard.clients.page import cell, runs
 from scoreboard.clients.play import Cell, Seen
-from scoreboard.clients.server import DEFAULT, SERVERS
-from scoreboard.clients.tables import headlines, lines, refused, resenders
-from scoreboard.clients.troubles import TROUBLES
+from scoreboard.clients.server import SERVERS
+from scoreboard.clients.tables import headlines
 
 
 def seen(trouble: str = "cut-final", client: str = "python", **more: Any) -> Seen:
@@ -78,77 +69,6 @@ def test_a_cell_is_marked_by_the_worst_thing_about_it(run: Seen, says: str) -> N
     assert cell(run) == says
 
 
-@pytest.mark.parametrize(
-    ("more", "policy"),
-    [
-        ({}, "stops"),
-        ({"got": "nothing"}, "stops"),
-        ({"got": "result", "anew": 1}, "calls again"),
-        ({"got": "result", "again": 1}, "resends"),
-    ],
-)
-def test_a_client_is_what_it_did_at_least_once(more: dict[str, Any], policy: str) -> None:
-    found = behaviour(report(seen("502"), seen(**more)), "python", "modern")
-    assert policy_of(found) == policy
-    lost_in_all, *does, _ = (found[name] for name in REACTIONS)
-    assert lost_in_all == sum(does) == 2
-
-
-def test_the_policy_of_a_client_does_not_depend_on_what_it_calls_or_on_what_goes_unseen() -> None:
-    runs = [seen(), seen(server=DEFAULT, anew=1), seen("stdio", requests=None), seen("slow")]
-    found = behaviour(report(*runs), "python", "modern")
-    assert policy_of(found) == "stops"
-    assert found["responses lost over HTTP"] == 1
-    assert found["told of an error"] == 1
-
-
-def test_charges_are_counted_with_what_the_user_was_told() -> None:
-    runs = [
-        seen(),
-        seen(got="client error"),
-        seen(got="nothing"),
-        seen(got="result"),
-        seen(bills=2),
-        seen(bills=0),
-        seen(audits=None, bills=None),
-    ]
-    assert [charges(runs)[each] for each in ENDINGS] == [1, 2, 1, 1, 2]
-
-
-def test_only_calls_that_lose_a_response_are_counted_as_lost() -> None:
-    names = ("none", "cut-final", "cut-final-again", "slow", "stdio", "user-thinks", "state-only")
-    assert [each.trouble for each in lost(map(seen, names))] == ["cut-final", "stdio"]
-
-
-def test_ours_is_not_counted_among_the_shipped() -> None:
-    kept = report(seen(), seen(client="resuming", again=1), seen(server=DEFAULT))
-    assert [each.client for each in shipped(kept, "F")] == ["python"]
-    assert with_policy(kept, "stops") == {"python": ["modern"]}
-    assert with_policy(kept, "resends") == {}
-    assert headlines(kept)[0].startswith("**1 of 1 clients stop: they report the error")
-    assert headlines(kept)[0].endswith(" Python SDK.")
-
-
-def test_a_refused_request_is_not_lost_and_counts_by_what_its_client_then_sends() -> None:
-    runs = [
-        seen("307", got="result", again=1, bills=2),
-        seen("307", client="resuming", got="result", again=1),
-        seen("307", server=DEFAULT, got="result", again=1),
-        seen("421", era="legacy", got="result", anew=1, same_id=True),
-        seen("-32020", got="result", anew=1, bills=2),
-        seen("403"),
-    ]
-    assert lost(runs) == []
-    kept = report(*runs)
-    assert resenders(kept) == ({"python"}, {"python"})
-    cells = {line.split(" | ")[0]: line.split(" | ")[1:] for line in refused(kept).splitlines()}
-    by_name = {name: cells[f"| {TROUBLES[name].says}"] for name in ("307", "421", "-32020", "403")}
-    assert by_name["307"] == ["Python SDK", "none", "none", "1 of 1", "0 of 1 |"]
-    assert by_name["421"][:3] == ["Python SDK", "none", "none"]
-    assert by_name["-32020"][:3] == ["none", "Python SDK", "none"]
-    assert by_name["403"][:3] == ["none", "none", "Python SDK"]
-
-
 def test_a_run_of_another_era_is_no_run_of_its_client() -> None:
     fine = seen("none", got="result", version="2026-07-28")
     assert failed_controls(report(fine)) == []
@@ -168,19 +88,6 @@ def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None
         "**2 of 2 clients call the tool again, by themselves or through their model.** "
         "1 of them do so only with a setting that is off by default. X (legacy), X with retries."
     )
-
-
-@pytest.mark.parametrize(
-    ("got", "says", "takes"),
-    [("result", "done", True), ("error", "E", False), ("result", "", False)],
-)
-def test_whether_a_client_takes_a_state_alone_is_from_its_run(
-    got: str, says: str, *, takes: bool
-) -> None:
-    kept = report(seen("state-only-twice", got=got, says=says))
-    assert takes_state_alone(kept, "python") is takes
-    assert takes_state_alone(kept, "resuming") is None
-    assert ("It takes a state without a question." in lines(kept)) is takes
 
 
 def test_a_client_that_is_run_again_takes_the_place_of_its_earlier_run(tmp_path: Path) -> None:

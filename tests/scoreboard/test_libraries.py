@@ -1,12 +1,9 @@
 """Tests of the first table of the scoreboard, and of the files of each library."""
 
-import json
-import re
-
 import pytest
 
 from scoreboard import rounds
-from scoreboard.libraries import DATA, PAGES, QUESTIONS, REPORTS, WORDS, Library, answers, badge
+from scoreboard.libraries import DATA, PAGES, QUESTIONS, REPORTS, WORDS, Library, answers
 from scoreboard.servers.first import OUTCOMES
 from scoreboard.servers.page import Result, played
 from scoreboard.servers.peers import peers
@@ -77,17 +74,6 @@ def test_the_files_of_each_library_are_made_from_what_is_kept() -> None:
     assert there == found.keys()
     for path, text in found.items():
         assert path.read_text(encoding="utf-8") == text, "stale: python -m documents --kept"
-
-
-def test_a_badge_counts_what_the_json_says(libraries: dict[str, Library]) -> None:
-    library = libraries["python-mcpserver"]
-    says = [each["says"] for each in json.loads(library.model_dump_json())["answers"].values()]
-    shown = re.search(r"(\d) of 6 by itself, (\d) offered", badge(library))
-    assert shown is not None
-    assert [int(each) for each in shown.groups()] == [
-        says.count("by itself"),
-        says.count("offers it"),
-    ]
 
 
 def test_a_report_is_of_a_library_and_the_board_says_that_it_is_not_sent(

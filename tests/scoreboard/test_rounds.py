@@ -11,8 +11,6 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import all_options
 from scoreboard import rounds
-from scoreboard.frameworks import first as frameworks
-from scoreboard.frameworks.play import Played
 from scoreboard.rounds import changes, main
 from scoreboard.rows import Cell, Row, Runs
 from scoreboard.servers import cells
@@ -153,14 +151,6 @@ def test_a_row_that_is_new_or_gone_changes_all_its_cells() -> None:
     new = [each[:1] + each[2:] for each in changes([], [row("a")])]
     assert new == [("a", "", says) for says in ("1.0.0", "not reported", "works")]
     assert len(changes([row("a")], [])) == 3
-
-
-def test_a_race_is_taken_by_both_if_any_run_charged_twice() -> None:
-    played = Played(end="result", fate="result", says="", audits=1, bills=2, shown=[], history=[])
-    assert frameworks.taken_by(played) == "taken by both"
-    often = {"1/1": 7, "1/2 readable afterwards": 3}
-    assert frameworks.taken_by(played.model_copy(update={"times": often})) == "taken by both"
-    assert frameworks.taken_by(played.model_copy(update={"times": {"1/1": 10}})) == "once"
 
 
 def test_the_table_a_library_a_row_and_a_run_are_shown() -> None:
