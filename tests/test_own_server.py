@@ -45,20 +45,6 @@ def own_server(handler: Any) -> Server[Any]:
     return Server("by-hand", on_list_tools=list_tools, on_call_tool=handler)
 
 
-@TIERS
-@pytest.mark.parametrize("option", ["by hand", "replay"])
-async def test_a_tool_of_any_name_is_listed_and_answered(serve: Serve, option: str) -> None:
-    server = serve(tool(STATEFUL[option], sdk.single_use(sdk.SqliteStore(":memory:"))))
-    async with modern(server) as client:
-        listed = {each.name: each for each in (await client.list_tools()).tools}["book_table"]
-    schema = listed.input_schema
-    assert listed.description == "Books a table."
-    assert set(schema["properties"]) == {"guest", "party"}
-    assert schema["required"] == ["guest"]
-    assert schema["properties"]["party"]["maximum"] == 8
-    assert "20" in text_of(await call(server))
-
-
 class Odd(BaseModel):
     """Arguments with names that Python, the SDK or a stand-in use, and with defaults."""
 

@@ -1,27 +1,33 @@
 """The weather tool on JSON-RPC over HTTP by hand: a server with the habits of another SDK.
 
-Its calls are those of a correct file of the corpus. Knows nothing of this package.
+Its calls are those of a correct file of the corpus. Knows nothing of this package, but how to
+listen on a free port.
 """
 
 import importlib.util
-import json
 import os
-import threading
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
+import uvicorn
 from mcp import MCPError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mrtr_options.sdk.serving import PATH, listen
 
 INVALID = types.INVALID_PARAMS
 KEY = "0123456789abcdef0123456789abcdef"
-JSON = {"Content-Type": "application/json"}
 TOOL = importlib.util.spec_from_file_location(
     "corpus_tool", Path(__file__).parent / "corpus" / "hmac_json.py"
 )
@@ -104,44 +110,33 @@ class Foreign:
 
 @contextmanager
 def served(server: Foreign) -> Generator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = -1  # head and body in one packet
+    """Serve it from a thread of its own, and yield its URL."""
 
-        def log_message(self, format: str, *args: Any) -> None:
-            return
+    async def post(request: Request) -> Response:
+        asked: dict[str, Any] = await request.json()
+        method: str = asked["method"]
+        params: dict[str, Any] = asked.get("params") or {}
+        era = request.headers.get("mcp-protocol-version", "2025-11-25")
+        found: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.get("id")}
+        try:
+            found["result"] = await anyio.to_thread.run_sync(server.answer, method, params, era)
+        except Error as error:
+            found["error"] = {"code": error.code, "message": str(error)}
+        begins = method == "initialize" and server.closing != 405
+        headers = {"Mcp-Session-Id": "1"} if begins else {}
+        is_request = "id" in asked
+        return JSONResponse(found, headers=headers) if is_request else Response(status_code=202)
 
-        def reply(self, status: int, data: bytes = b"", headers: Mapping[str, str] = JSON) -> None:
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(data))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+    async def delete(request: Request) -> Response:
+        return Response(status_code=server.closing)
 
-        def do_GET(self) -> None:
-            self.reply(405)
-
-        def do_DELETE(self) -> None:
-            self.reply(server.closing)
-
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.get("id")}
-            era = self.headers.get("mcp-protocol-version", "2025-11-25")
-            try:
-                found["result"] = server.answer(asked["method"], asked.get("params") or {}, era)
-            except Error as error:
-                found["error"] = {"code": error.code, "message": str(error)}
-            begins = asked["method"] == "initialize" and server.closing != 405
-            headers = JSON | ({"Mcp-Session-Id": "1"} if begins else {})
-            data = json.dumps(found).encode() if "id" in asked else b""
-            self.reply(200 if data else 202, data, headers)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    routes = [Route(PATH, post, methods=["POST"]), Route(PATH, delete, methods=["DELETE"])]
+    web = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning"))
+    with closing(listen(0)) as listener:
+        thread = Thread(target=web.run, args=[[listener]])
         thread.start()
         try:
-            yield f"http://127.0.0.1:{http.server_address[1]}/mcp"
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
         finally:
-            http.shutdown()
+            web.should_exit = True
             thread.join()
