@@ -22,7 +22,12 @@ from mrtr_options.tool.catalogue import Option, all_options, option_named
 from tests.evidence import every
 
 CHANGES: tuple[Change, ...] = get_args(Change)
-LETTERS = [letter for letter, option in all_options().items() if option.guarantees]
+LETTERS = [
+    letter
+    for letter, option in all_options().items()
+    if redeploys.next_versions_of(option).is_file()
+]
+"""The options with next versions. Without any, a redeploy is not tried, and each table says so."""
 
 
 def played(option: Option, script: tuple[Step, ...]) -> Observation:
@@ -32,7 +37,7 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("letter", LETTERS)
-def test_every_option_has_a_next_version_that_fits_its_file(letter: str, change: Change) -> None:
+def test_a_kept_next_version_fits_the_file_of_its_option(letter: str, change: Change) -> None:
     option = option_named(letter)
     assert redeploys.why_not(option, [change]) == ""
     assert redeploys.source(option, change) != option.source
