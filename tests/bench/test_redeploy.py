@@ -35,6 +35,10 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
     return observe(anyio.run(run, Subject(option), replace(calling(fleet="one"), script=script)))
 
 
+def test_redeploys_are_tried_on_the_options_of_the_argument() -> None:
+    assert set("ABCDEFGHIJKLM") <= {*LETTERS}
+
+
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("letter", LETTERS)
 def test_a_kept_next_version_fits_the_file_of_its_option(letter: str, change: Change) -> None:
