@@ -87,7 +87,7 @@ PLACES = {
     "A client": [("review/bench/policies.py", '@policy("resends"')],
     "A property": [("review/judge/anomalies.py", '@anomaly(\n    "call lost",')],
     "A rule": [
-        (f"{RULES}rules.py", "RULES = {each"),
+        (f"{RULES}rules.py", "RULES = by_name("),
         (f"{RULES}responses.py", "    reply = one.reply\n    ruling = "),
     ],
 }
