@@ -4,6 +4,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -74,7 +75,7 @@ async def served(
         "version": "1",
         "idle_seconds": 600,
         "wait_seconds": SECONDS,
-        "rounds": 10,
+        "rounds": 1000,
         "while_working": "state",
     }
     store = DurableStore(**usual | bounds)
@@ -102,17 +103,30 @@ async def asked_by(send: Stated) -> Response:
 async def ended(send: Stated, response: Response) -> Response:
     """Retry a round while the server holds it, go on waiting, and return its outcome."""
 
-    async def go_on(held: Response) -> Response:
-        asked = isinstance(held, types.InputRequiredResult) and held.input_requests
-        return await send(ON if asked else None, held)
-
     async def following(_: object, response: Response) -> Response | None:
         return response if is_held(response) else None
 
     if not is_held(response):
         return response
-    _, last = await converse(response, go_on, following, sys.maxsize)
+    _, last = await converse(response, partial(go_on, send), following, sys.maxsize)
     return last
+
+
+async def go_on(send: Stated, held: Response) -> Response:
+    """Send a held round again, as a client does whose user goes on waiting."""
+    asked = isinstance(held, types.InputRequiredResult) and held.input_requests
+    return await send(ON if asked else None, held)
+
+
+async def held_until(is_so: Callable[[], bool], send: Stated, held: Response) -> Response:
+    """Retry a round while the server holds it, until its call has come so far.
+
+    A server that is slow holds a round before its answer is on record, or before its call began.
+    """
+    while not is_so():
+        assert is_held(held), held
+        held = await go_on(send, held)
+    return held
 
 
 async def finish(first: Stated, asked: Response, last: Stated) -> str:

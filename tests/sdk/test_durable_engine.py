@@ -39,6 +39,7 @@ from tests.sdk.durable_calls import (
     away,
     ended,
     finish,
+    held_until,
     is_held,
     refused,
     served,
@@ -155,9 +156,7 @@ async def test_a_step_that_is_fatal_is_given_up(
     async with served(sqlite, None, handler, wait_seconds=0.2) as send:
         fatal = await asked_by(send)
         waiting = await asked_by(send)
-        held = await send(named("Ann"), fatal)
-        while not tries:
-            await anyio.lowlevel.checkpoint()
+        held = await held_until(lambda: bool(tries), send, await send(named("Ann"), fatal))
     for _ in range(2):
         async with served(sqlite, None, handler, wait_seconds=0.2) as send:
             while len(tries) < 2:
@@ -231,6 +230,7 @@ async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
 
         async with served(sqlite, None, handler, wait_seconds=0.2) as send:
             held = await send(named("Ann"), await asked_by(send))
+            held = await held_until(lambda: other.in_transaction, send, held)
             assert is_held(held)
             other.rollback()
             assert text_of(await ended(send, held)) == "done"
@@ -256,6 +256,7 @@ async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(
         async with process(sqlite):
             async with served(sqlite, None, handler, wait_seconds=0.2) as send:
                 held = await send(named("Ann"), await asked_by(send))
+                held = await held_until(lambda: bool(world.effects), send, held)
                 asyncio.get_running_loop().call_later(0.1, other.rollback)
             async with served(sqlite, None, handler) as send:
                 assert text_of(await ended(send, held)) == "done"

@@ -21,7 +21,7 @@ from mrtr_options.sdk.durable.store import GO_ON
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
-from tests.sdk.durable_calls import NAMED, Ctx, World, asked_by, refused, served
+from tests.sdk.durable_calls import NAMED, Ctx, World, asked_by, held_until, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, no, params, result, who
 from tests.sending import Response, text_of
 
@@ -148,6 +148,7 @@ async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> No
     working: dict[str, Any] = {"while_working": "form", "wait_seconds": 0.3}
     async with served(sqlite, world, handler, how=NAMED, **working) as send:
         held = await send(named("Ann"), await asked_by(send))
+        held = await held_until(lambda: bool(world.effects), send, held)
         with pytest.raises(MCPError, match="effects may have happened"):
             await send(no(GO_ON), held)
         assert await refused(partial(asked_by, send)) == "unknown_call"
@@ -277,18 +278,21 @@ async def test_an_unknown_call_under_a_call_key_is_tried_again(sqlite: str) -> N
 
 
 async def test_an_attempt_whose_question_nobody_answered_is_followed_by_another_one(
-    sqlite: str,
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    handler = sending(world, "sent before")
-    async with served(sqlite, world, handler, how=NAMED, idle_seconds=0.5) as send:
-        with pytest.raises(sdk.Unknown):
-            await send(named("Ann"), await send())
-        asked = await send()
-        with anyio.fail_after(SECONDS):
-            while await send() == asked:
+    store = DurableStore(version="1", wait_seconds=SECONDS, while_working="state")
+    call = store.linear(sending(world, "sent before"), **NAMED)
+    with anyio.fail_after(SECONDS):
+        async with store.serving(world, database=sqlite):
+            with pytest.raises(sdk.Unknown):
+                await deliver(call, await deliver(call), named("Ann"))
+            with monkeypatch.context() as patch:  # of this attempt alone
+                patch.setattr(store, "idle_seconds", 0.5)
+                asked = await deliver(call)
+            while await deliver(call) == asked:
                 await anyio.lowlevel.checkpoint()
-        done = text_of(await send(named("Ann"), await send()))
+            done = text_of(await deliver(call, await deliver(call), named("Ann")))
     assert done == "pay done, sent before for Ann"
     assert world.kinds() == ["pay", "send"]
 

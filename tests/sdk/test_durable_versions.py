@@ -18,6 +18,7 @@ from tests.sdk.durable_calls import (
     asked_by,
     couple,
     finish,
+    held_until,
     refused,
     served,
 )
@@ -28,14 +29,19 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
 def a_price_that_rises(
-    may_pay: anyio.Event,
+    may_pay: anyio.Event, is_answered: anyio.Event | None = None
 ) -> Callable[[Ctx, CallParams], Awaitable[types.CallToolResult]]:
     prices = itertools.count(10)
+
+    async def wait(key: str) -> None:
+        if is_answered is not None:
+            is_answered.set()
+        await may_pay.wait()
 
     async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         price = next(prices)
         await ctx.elicit(Question("who", f"Who pays {price}?", Name))
-        await ctx.step("wait", lambda key: may_pay.wait())
+        await ctx.step("wait", wait)
         await ctx.step("pay", lambda key: ctx.lifespan_context.do(f"pay {price}", key))
         return result(f"paid {price}")
 
@@ -70,10 +76,11 @@ async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
 ) -> None:
     world = World()
     may_pay = anyio.Event()
-    handler = a_price_that_rises(may_pay)
+    is_answered = anyio.Event()
+    handler = a_price_that_rises(may_pay, is_answered)
     async with served(engine, world, handler, wait_seconds=0.5) as send:
         ten = await asked_by(send)
-        await send(named("Ann", "who"), ten)
+        await held_until(is_answered.is_set, send, await send(named("Ann", "who"), ten))
     may_pay.set()
     async with served(engine, world, handler) as send:
         for _ in range(2):

@@ -13,7 +13,7 @@ from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
 from tests.bounds import SECONDS
-from tests.sdk.durable_calls import asked_by, ended
+from tests.sdk.durable_calls import asked_by, ended, held_until
 from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, modern, result, until
 from tests.sending import Response, text_of
 
@@ -67,8 +67,9 @@ async def test_a_payment_by_link_that_arrives_after_a_restart_is_found_and_shipp
 ) -> None:
     provider = Provider()
     async with serving(provider, sqlite, 60.0) as send:
-        held = await send(OPENED, await send())
-        await until(lambda: provider.looks > 0)  # the answer is on record
+        held = await send(OPENED, await asked_by(send))
+        held = await held_until(lambda: provider.looks > 0, send, held)  # the answer is on record
+    assert isinstance(held, types.InputRequiredResult)
     asked = types.InputRequiredResult(request_state=held.request_state)
     before = provider.looks
     async with serving(provider, sqlite, 60.0) as send:
