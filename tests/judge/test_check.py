@@ -3,8 +3,6 @@
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +17,6 @@ from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world import ledger_file
-from mrtr_options.review.bench.world.starting import program
 from mrtr_options.review.check import plan, review, targets
 from mrtr_options.review.check.breaches import GIVE_UP
 from mrtr_options.review.explore.counterexamples import counterexamples
@@ -32,6 +29,7 @@ from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.commands import refusal
 from tests.evidence import every
 from tests.sending import instance, over_http
+from tests.test_serving import served
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
@@ -365,16 +363,11 @@ def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledg
     ledger = tmp_path / "ledger.sqlite"
     stop = "    if location == 'Springfield':\n        __import__('os')._exit(5)\n"
     dies = stranger(tmp_path, LOCATION, LOCATION + stop, all_options()["F"].source)
-    serve = [sys.executable, "-m", "mrtr_options", "serve", str(dies), "--http", "0"]
     only = ["--only", "clean-tokyo,decline,clean-springfield", "--ledger"]
-    serve += ["--ledger", str(ledger)]
-    with program(serve, stderr=subprocess.PIPE) as server:
-        assert server.stderr is not None
-        url = re.search(r"http://\S+", server.stderr.readline() + server.stderr.readline())
-        assert url is not None
-        said = refusal(main, ["check", url[0], *only, str(tmp_path / "other.sqlite")])
+    with served(str(dies), "--ledger", str(ledger)) as server:
+        said = refusal(main, ["check", server.url, *only, str(tmp_path / "other.sqlite")])
         assert "none of its effects is in the ledger" in said
-        assert main(["check", url[0], *only, str(ledger)]) == 1
+        assert main(["check", server.url, *only, str(ledger)]) == 1
     printed = capsys.readouterr().out
     assert "breaks every-request-is-answered" in printed
     assert "left out: " in printed
