@@ -212,7 +212,7 @@ class CallNaming:
         names_a_call = value is not None and value != ""
         is_for_a_caller = caller is not None or self.call_is_secret
         if names_a_call and is_for_a_caller:
-            handle = _digest("name", self._source, value, caller, target)
+            handle = _digest("name", self._source, _as_text(value), caller, target)
             shown = f"{target} {printable(value)} ({printable(caller)})"
             label = None if self.call_is_secret else shown
             return CallName(handle, None, self._source, self.digest_of(params), label)
@@ -248,6 +248,8 @@ class CallNaming:
         arguments = arguments_as_read(params, exclude_defaults=True)
         if self.same is not None:
             arguments = {name: arguments[name] for name in self.same if name in arguments}
+        if isinstance(self.call, str) and self.call in arguments:
+            arguments[self.call] = _as_text(arguments[self.call])
         return digest_of(arguments)
 
 
@@ -393,6 +395,11 @@ def _plain_key(name: object) -> object:
 def digest_of(arguments: Mapping[str, Any] | None) -> str:
     """Return a digest of the arguments of a call; see `_canonical`."""
     return digest(_canonical(arguments or {}))
+
+
+def _as_text(value: object) -> str:
+    """Return the text of a value that names a call: a version may read 7 where one read "7"."""
+    return value if isinstance(value, str) else _canonical(value)
 
 
 def _canonical(value: object) -> str:

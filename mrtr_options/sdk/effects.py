@@ -86,8 +86,11 @@ def meant_by(error: Exception) -> Exception:
 
 
 def says_not_done(error: Exception) -> bool:
-    """Return whether an exception says that the effect did not happen."""
-    return isinstance(meant_by(error), Declined | Cancelled | CannotAsk | NotDone | Yields)
+    """Return whether an exception says that the effect that raised it did not happen.
+
+    A refused question says nothing of what the effect did before it asked.
+    """
+    return isinstance(meant_by(error), NotDone | Yields)
 
 
 @dataclass
@@ -156,10 +159,21 @@ class CallEffects:
         return [*self.before, *(key for key, each in self.now.items() if each.word == "done")]
 
     @property
+    def unknown(self) -> dict[str, Standing]:
+        """The effects that have begun, and of which nobody knows whether they happened."""
+        return {key: each for key, each in self.now.items() if each.word != "done"}
+
+    @property
     def left_open(self) -> list[str]:
-        """The effects that an earlier run began and this one did not come to."""
-        begun = (key for key, each in self.now.items() if each.word != "done")
-        return [key for key in begun if key not in self.fresh]
+        """The unknown effects that the author of this run has no word on.
+
+        An earlier run began them, or their destination is to be asked first.
+        """
+        return [
+            key
+            for key, each in self.unknown.items()
+            if key not in self.fresh or each.can_be_settled
+        ]
 
     @property
     def may_run_again(self) -> bool:

@@ -217,12 +217,16 @@ def refusal(
 
 
 @contextmanager
-def telling_of(effects: Collection[str]) -> Generator[None]:
-    """Have a refusal say that an effect of its call may have happened, where one has begun."""
+def telling_of(begun: Callable[[], Collection[str]]) -> Generator[None]:
+    """Have a refusal say that an effect of its call may have happened, where one has begun.
+
+    Args:
+        begun: Returns the effects that have begun by then.
+    """
     try:
         yield
     except MCPError as error:
-        if effects and error.error.data and "reason" in error.error.data:
+        if begun() and error.error.data and "reason" in error.error.data:
             error.error.data["may_have_happened"] = True
         raise
 

@@ -8,6 +8,7 @@ another request may go on.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AsyncExitStack, contextmanager
@@ -38,6 +39,8 @@ T = TypeVar("T")
 BEFORE = "this call did something, or may have"
 OPEN = "goes on learns what became of it"
 SAYS_NOT_DONE = "nothing was done, says the author"
+PATIENCE = 10.0
+"""The seconds after which an author goes on without an effect, where that is shorter than slow."""
 
 LAST_WORDS = ("it failed, says the author", "it is closed, says the author")
 """What an author tells as an ordinary end: it is recorded."""
@@ -206,7 +209,7 @@ class World:
             ended = await grouped(step, partial(self.take, step, key, reference, ask, once))
             if ended is not None:
                 return result(said_done(acted)) if ended == "a result" else ended
-            acted += [key] if step.does == "acts" else []
+            acted += [key] if step.does == "acts" and step.how != "goes on" else []
         return result(said_done(acted))
 
     async def take(self, step: Step, key: str, reference: int, ask: Any, once: Any) -> Any:
@@ -233,22 +236,25 @@ class World:
                 await ask(make_question("form", f"{key} asks"))
 
         look = partial(self.bank.look, reference, key) if step.can_look else None
+        goes_on = step.how == "goes on"
         try:
-            await once(key, effect, settled=look)
+            with anyio.move_on_after(PATIENCE if goes_on else math.inf):
+                await once(key, effect, settled=look)
         except Refused:
-            if step.how not in ("NotDone", "an error"):
+            if step.how not in ("NotDone", "an error", "goes on"):
                 raise
-            return self.stop(step.how, reference)
+            return None if goes_on else self.stop(step.how, reference)
         except TimeoutError:
-            if step.how not in ("Unknown", "MCPError"):
+            if step.how not in ("Unknown", "MCPError", "goes on"):
                 raise
-            return self.stop(step.how, reference)
+            return None if goes_on else self.stop(step.how, reference)
 
     def stop(self, how: str, reference: int) -> Any:
         """End the program as its author does, who knows of what no stand-in records."""
         is_done = bool(self.bank.has_done(reference))
+        is_author_unsure = self.story.stand_in == "G" or self.story.goes_on
         match how:
-            case "NotDone" if not (is_done and self.story.stand_in == "G"):
+            case "NotDone" if not (is_done and is_author_unsure):
                 raise sdk.NotDone(SAYS_NOT_DONE)
             case "Unknown":
                 raise sdk.Unknown("nobody knows, says the author")

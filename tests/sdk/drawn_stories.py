@@ -11,7 +11,7 @@ from mrtr_options.sdk.single_use.guard import CALL_SECONDS
 
 KINDS = ("form", "form", "link", "sampling")
 STOPS = ("OSError", "NotDone", "Unknown", "MCPError", "an error", "a result")
-CATCHES = ("nothing", "NotDone", "Unknown", "MCPError", "an error", "asks")
+CATCHES = ("nothing", "NotDone", "Unknown", "MCPError", "an error", "asks", "goes on")
 TROUBLES = (
     "fine",
     "refuses",
@@ -44,8 +44,8 @@ class Step:
 
     Attributes:
         does: What it does.
-        how: The kind of question; what an effect's author catches, or whether it asks when it has
-            had its effect; how it stops.
+        how: The kind of question; what an effect's author catches, whether it asks when it has
+            had its effect, or whether its author goes on without it; how it stops.
         can_look: Whether the bank can be asked about the effect.
         in_group: Whether a task of a group does it.
     """
@@ -116,6 +116,11 @@ class Story:
         acts = [step for step in self.steps if step.does == "acts"]
         asks_bank = self.stand_in in "FJKL" and not self.is_silent and not self.looks
         return asks_bank and all(step.can_look for step in acts)
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether its author may go on without knowing of an effect."""
+        return any(step.how == "goes on" for step in self.steps)
 
     @property
     def is_refused(self) -> bool:

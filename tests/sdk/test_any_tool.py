@@ -115,6 +115,14 @@ STORIES: dict[str, Story] = {
         steps=(ACTS, ASKS, SENDS), troubles=("fine", "unsure"), looks=("away",),
         moves=(CALLS, ANSWERS),
     ),
+    "an effect that raised is not done again after a question": Story(
+        steps=(Step("acts", "goes on"), ASKS), troubles=("unsure",), moves=(CALLS, ANSWERS)
+    ),
+    "an effect that was given up is settled after a question": Story(
+        steps=(Step("acts", "goes on", can_look=True), ASKS),
+        troubles=("slow after",),
+        moves=(CALLS, ANSWERS),
+    ),
     "an effect whose process died is settled by the next": Story(
         steps=(CHARGES,), troubles=("dies after",), moves=(CALLS, CALLS)
     ),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -148,6 +148,64 @@ async def test_an_effect_that_says_not_done_in_a_task_group_frees_the_name(
     async with served(stand_in, pay, tmp_path) as send:
         assert text_of(await send(await send(), TWO)) == "Nothing was paid."
         assert isinstance(await send(), types.InputRequiredResult)
+
+
+@standing_in("H", "J", "L")
+async def test_a_question_that_cannot_be_asked_says_nothing_of_the_effect_that_asks(
+    stand_in: str, tmp_path: Path
+) -> None:
+    till = Till(trouble=sdk.CannotAsk("Nobody can be asked for the receipt."))
+    async with served(stand_in, paying(till), tmp_path) as send:
+        said = text_of(await send(await send(), ONE))
+        assert "this call did something, or may have: 'pay'" in said
+        await _once_more(send)
+    assert till.charged == 1
+
+
+async def _once_more(send: Send) -> None:
+    """Make the call again, and answer what it asks, whatever comes of it."""
+    with suppress(MCPError):
+        asked = await send()
+        if isinstance(asked, types.InputRequiredResult):
+            await send(asked, ONE)
+
+
+async def test_not_done_after_an_effect_that_was_given_up_asks_its_destination(
+    tmp_path: Path,
+) -> None:
+    till = Till()
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        with anyio.CancelScope() as patience:
+
+            async def charge(key: str) -> None:
+                till.charge()
+                patience.cancel()
+                await anyio.sleep_forever()
+
+            number = await ctx.once("pay", charge, settled=lambda: till.charged or False)
+            return result(f"charge {number}")
+        raise sdk.NotDone("It took too long.")
+
+    async with served("J", pay, tmp_path) as send:
+        assert "may have: 'pay'" in text_of(await send())
+        assert text_of(await send()) == "charge 1"
+    assert till.charged == 1
+
+
+async def test_a_bad_answer_that_an_author_raises_after_an_effect_tells_of_it(
+    tmp_path: Path,
+) -> None:
+    till = Till()
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        await ctx.elicit(who("one"))
+        await ctx.once("pay", till.charge)
+        raise sdk.BadAnswer("one", "it is nobody's name")
+
+    async with served("J", pay, tmp_path) as send:
+        refused = await error_of(send(await send(), ONE))
+    assert refused.data["may_have_happened"] is True
 
 
 # --- 2, 3: names and digests are of the arguments as they are read --------------------------------

@@ -119,6 +119,7 @@ WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
     "one of another last digit": (Decimal, f"1.{'0' * 40}1", f"1.{'0' * 40}2", False),
     "a large one": (Decimal, "1e999", "10e998", True),
     "a time": (datetime, "2026-12-01T13:00:00+01:00", "2026-12-01T12:00:00Z", True),
+    "a number or a text": (int | str, 7, "7", True),
     "amounts by day": (dict[date, set[Decimal]], {DAY: [1, "2.0"]}, {DAY: [2, 1]}, True),
 }
 """The type of an argument, two ways to send it, and whether they are one value."""
@@ -133,6 +134,15 @@ def test_values_name_one_call_if_they_are_equal_as_their_type_reads_them(what: s
     assert named is not None
     assert again is not None
     assert [named == again, named.same == again.same] == [is_equal] * 2
+
+
+def test_a_version_that_reads_another_type_knows_a_call_by_its_name() -> None:
+    names = [
+        name_of(REFERENCE, {"reference": "7"}, model=create_model("Model", reference=(kind, ...)))
+        for kind in (str, int, Decimal)
+    ]
+    assert None not in names
+    assert names == [names[0]] * 3
 
 
 VALUES: list[Any] = ["x" * 200_000, 0, 7, [1, {"a": None}], {"deep": [[1]]}]

@@ -168,7 +168,7 @@ class Record:
         Raises:
             MCPError: They do not fit, are too long, or the question has been answered differently.
         """
-        with telling_of(self.attempt.steps):
+        with telling_of(lambda: self.attempt.steps):
             return self._new_answers(number, answers)
 
     def _new_answers(self, number: int, answers: Answers) -> Answers | None:

@@ -71,7 +71,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import cast
 
 import anyio
@@ -266,7 +266,8 @@ class _Guard:
                 return await self.begin(ctx, params)
             state = RoundState.of_first_round(name)
         effects = state.effects_so_far(may_repeat=self.attempts > 1)
-        with telling_of(effects.names):
+        tells = partial(telling_of, lambda: effects.names)
+        with tells():
             answers = check_answers(state, params.input_responses or {})
             claim = self.claim(state, answers, caller, name)
             claim.effects = effects.write()
@@ -288,7 +289,8 @@ class _Guard:
 
             async def handle() -> Result:
                 effects.fresh.clear()
-                return check_result(await self.handler(guest, request))
+                with tells():  # also where the error is recorded
+                    return check_result(await self.handler(guest, request))
 
             taken = TakenRound(
                 self.store, self.attempts, claim, state, taking.until, effects, self.tells_effects

@@ -62,7 +62,7 @@ class RoundState(BaseModel):
             what the handler alone can check.
         state: The handler's own.
         effects: The effects of the call up to now, but for the open ones.
-        left_open: Those that an earlier run began, and of which nobody knows yet.
+        left_open: Those that an earlier round began, and of which nobody knows yet.
         has_begun: Whether an earlier round of the call is recorded.
     """
 
@@ -158,7 +158,6 @@ def put_in_new_round(
         return result
     check_protected()
     effects = effects or CallEffects()
-    left_open = {key: effects.now[key] for key in effects.left_open}
     state = RoundState(
         number=secrets.token_urlsafe(16),
         begins=stamp.at,
@@ -166,8 +165,8 @@ def put_in_new_round(
         call=call,
         asked=_asked(result),
         state=result.request_state,
-        effects=[name for name in effects.names if name not in left_open],
-        left_open=left_open,
+        effects=[name for name in effects.names if name not in effects.unknown],
+        left_open=effects.unknown,
         has_begun=has_begun,
     )
     meta = result.meta if call is None else {**(result.meta or {}), CALL: call.told}
