@@ -53,7 +53,11 @@ AGAIN_SECONDS = 5.0
 
 
 class NotDone(Exception):
-    """The end of a call that has done nothing. The text is told, and the name is free again."""
+    """The end of a call that has done nothing. The text is told, and the name is free again.
+
+    An effect that raises it did not happen. On an effect that raised another error it is the
+    author's word; it takes back none that is done.
+    """
 
 
 class Unknown(Exception):

@@ -54,7 +54,8 @@ class Markers(BaseModel):
         """Run an effect unless its marker is in the state, and return what it returned, as JSON.
 
         A key is one effect's: a second use of it in one round is an error. An effect that raises
-        leaves no marker and may be tried again under its key.
+        leaves no marker and may be tried again under its key. In the guard a later round asks
+        `settled` first, and is in doubt without it.
 
         Args:
             key: The effect's name; the author's own, unique in the tool, stable across versions.

@@ -419,6 +419,9 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         The value is recorded as JSON, and comes back as the effect's annotation says; without one,
         as JSON. A value of which JSON makes none is None.
 
+        An effect that raised may be tried again in this round. In the guard a later round asks
+        `settled` first, and is in doubt without it, unless the effect raised `NotDone`.
+
         Args:
             key: The effect's name; the author's own, unique among effects, stable across versions.
             effect: Does the effect, with the idempotency key it is given.
