@@ -224,7 +224,7 @@ class CallEffects:
         """
         self.is_told = True
         known = self.now.get(key)
-        if known is not None and key not in self.fresh:
+        if known is not None and (key not in self.fresh or key in self.left_open):
             if known.word == "done" and known.has_value:
                 return known.value
             if await self._is_settled(key, known, settled):

@@ -193,6 +193,29 @@ async def test_not_done_after_an_effect_that_was_given_up_asks_its_destination(
     assert till.charged == 1
 
 
+async def test_an_effect_that_was_given_up_is_tried_again_if_its_destination_has_not_done_it(
+    tmp_path: Path,
+) -> None:
+    till = Till()
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        for _ in range(3):
+            with anyio.CancelScope() as patience:
+
+                async def charge(key: str, patience: anyio.CancelScope = patience) -> None:
+                    till.charge()
+                    patience.cancel()
+                    await anyio.sleep_forever()
+
+                number = await ctx.once("pay", charge, settled=lambda: till.charged == 2 and 2)
+                return result(f"charge {number}")
+        raise AssertionError
+
+    async with served("J", pay, tmp_path) as send:
+        assert text_of(await send()) == "charge 2"
+    assert till.charged == 2
+
+
 async def test_a_bad_answer_that_an_author_raises_after_an_effect_tells_of_it(
     tmp_path: Path,
 ) -> None:
