@@ -13,11 +13,11 @@ from functools import partial
 from typing import Literal
 
 import anyio
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.explore.kept import KeptFile
+from mrtr_options.review.show.progress import progress
 from mrtr_options.terminal import Parser, console, run
 from scoreboard.cost.bounds import measure_bounds, steps
 from scoreboard.cost.measure import NOTHING, PARTS, measure
@@ -55,15 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--bounds", action="store_true", help="measure only what has a bound (two minutes)"
     )
     args = parser.parse_args(argv)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    bar = Progress(*columns, console=console(stderr=True, quiet=args.json), transient=True)
     if args.bounds:
-        with quiet_servers(), bar:
+        with quiet_servers(), progress(quiet=args.json) as bar:
             bounds = anyio.run(
                 measure_bounds, partial(bar.advance, bar.add_task("bounds", total=steps()))
             )
@@ -74,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--only renews {FILE.name}, which is not there: measure everything first")
     file = KeptFile(FILE, Report)
     report = file.read(NOTHING)
-    with quiet_servers(), bar:
+    with quiet_servers(), progress(quiet=args.json) as bar:
         for measured in measure(bar, args.only or PARTS, report):
             report = measured
             if keeps(report):

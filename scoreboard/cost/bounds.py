@@ -5,15 +5,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-import anyio
-
 from mrtr_options.review.bench.subjects import subject_named
 from scoreboard.cost import calls, http, named
 from scoreboard.cost.calls import servers_of, shared_server, time_servers
 from scoreboard.cost.report import DEFAULT, FLOOR, SHARED, Bound, Spread
-from scoreboard.cost.timing import Progress, in_turns, ratio
+from scoreboard.cost.timing import Progress, ratio
 
 IN_MEMORY = {SHARED: 1.12, "E": 1.3, "J": 1.5}
 """Bounds on the processor time of one call with one question, as multiples of the floor's."""
@@ -65,10 +61,6 @@ async def measure_bounds(progress: Progress) -> list[Bound]:
 
 
 async def _default_over_http(progress: Progress) -> Spread:
-    with http.served([subject_named("F")], with_default=True) as (port, clock):
-        async with http.callers_at(port, 1) as callers:
-            with anyio.fail_after(http.START_SECONDS):
-                await callers[0].call(FLOOR)
-            work = {name: partial(http.calls_of, callers, name) for name in ("F", DEFAULT)}
-            readings = await in_turns(work, HTTP_TURNS, progress, clock)
+    with http.served([subject_named("F")], with_default=True) as bench:
+        readings = await http.turns_of(bench, 1, ("F", DEFAULT), HTTP_TURNS, progress)
     return ratio(readings[DEFAULT], readings["F"])

@@ -33,7 +33,7 @@ from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from scoreboard.cost.floor import floor_server, shared_server
 from scoreboard.cost.report import DEFAULT, FLOOR, SHARED, Cost
-from scoreboard.cost.timing import Progress, in_turns, ratio, spread
+from scoreboard.cost.timing import Progress, in_turns, ratio, spread, timed
 
 AnyServer = Server[Any] | MCPServer[Any]
 
@@ -99,8 +99,11 @@ async def time_servers(
             await one_call(client, meta_for(name))
 
     async with clients_of(servers) as clients:
-        work = {name: partial(call, name, client) for name, client in clients.items()}
-        readings = await in_turns(work, turns, progress, time.process_time)
+        work = {
+            name: timed(partial(call, name, client), time.process_time)
+            for name, client in clients.items()
+        }
+        readings = await in_turns(work, turns, progress)
     return [
         Cost(
             subject=name,

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from random import Random
 
 import anyio
 import anyio.to_thread
@@ -33,13 +33,10 @@ from mrtr_options.tool.settings import Settings
 from scoreboard import postgres
 from scoreboard.cost.calls import clients_of, on_disk, one_call
 from scoreboard.cost.report import AT_ONCE, BY_HAND, Round
-from scoreboard.cost.timing import Progress, ratio, spread
+from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 TURNS = 5
-"""The turns that count, for each number of callers."""
-
-WARM_UP = 1
-"""The turns before them, which do not count."""
+"""The turns, for each number of callers."""
 
 CALLS = 3
 """The calls of each caller in a turn."""
@@ -85,7 +82,9 @@ def engines(url: str | None) -> Generator[list[Engine]]:
         yield found
 
 
-def time_rounds(subjects: Sequence[Subject], engine: Engine, progress: Progress) -> list[Round]:
+async def time_rounds(
+    subjects: Sequence[Subject], engine: Engine, progress: Progress
+) -> list[Round]:
     """Time rounds of each subject and of the tool by hand on an engine.
 
     Args:
@@ -104,39 +103,33 @@ def time_rounds(subjects: Sequence[Subject], engine: Engine, progress: Progress)
                 stack.enter_context(_worker(subject, settings)) for _ in range(engine.workers)
             ]
             fleets[subject.name if subject else BY_HAND] = workers
-        order = Random(0)
         for callers in AT_ONCE:
-            wall: dict[str, list[float]] = {name: [] for name in fleets}
-            cpu: dict[str, list[float]] = {name: [] for name in fleets}
-            for turn in range(-WARM_UP, TURNS):
-                for name in order.sample(list(fleets), len(fleets)):
-                    passed, used = _calls_of(fleets[name], callers)
-                    if turn >= 0:
-                        wall[name].append(passed / CALLS / ROUNDS * 1000)
-                        cpu[name].append(used / callers / CALLS / ROUNDS * 1000)
-                if turn >= 0:
-                    progress()
+            work = {name: partial(_calls_of, each, callers) for name, each in fleets.items()}
+            readings = await in_turns(work, TURNS, progress)
+            wall = {name: [passed for passed, _ in own] for name, own in readings.items()}
             found += [
                 Round(
                     subject=name,
                     engine=engine.name,
                     callers=callers,
                     ms=spread(wall[name]),
-                    cpu_ms=spread(cpu[name]),
+                    cpu_ms=spread([used for _, used in own]),
                     ratio=ratio(wall[name], wall[BY_HAND]),
                 )
-                for name in fleets
+                for name, own in readings.items()
             ]
     return found
 
 
-def _calls_of(workers: Sequence[Connection], callers: int) -> tuple[float, float]:
-    """Return the seconds that the callers' calls take, and the workers' processor time."""
+async def _calls_of(workers: Sequence[Connection], callers: int) -> tuple[float, float]:
+    """Make the callers' calls; return how long a round takes, and its processor time, in ms."""
     begins = time.perf_counter()
     for number, worker in enumerate(workers):
         worker.send(len(range(number, callers, len(workers))))
     used = sum(worker.recv() for worker in workers)
-    return time.perf_counter() - begins, used
+    passed = time.perf_counter() - begins
+    rounds = CALLS * ROUNDS / 1000
+    return passed / rounds, used / callers / rounds
 
 
 @contextmanager

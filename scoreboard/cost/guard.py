@@ -16,7 +16,7 @@ from mrtr_options.tool.settings import Settings
 from scoreboard import postgres
 from scoreboard.cost.calls import clients_of, on_disk, one_call
 from scoreboard.cost.report import Guard
-from scoreboard.cost.timing import Progress, in_turns, spread
+from scoreboard.cost.timing import Progress, in_turns, spread, timed
 
 TURNS = 150
 """Turns of one call. The guard looks at one of its two rounds: the first brings no state."""
@@ -44,7 +44,7 @@ async def time_guards(url: str | None, progress: Progress) -> list[Guard]:
             for name, around in wrappers.items()
         }
         async with clients_of(servers) as clients:
-            work = {name: partial(one_call, client) for name, client in clients.items()}
+            work = {name: timed(partial(one_call, client)) for name, client in clients.items()}
             readings = await in_turns(work, TURNS, progress)
     plain = readings.pop("")
     return [

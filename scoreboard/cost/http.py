@@ -34,12 +34,15 @@ from mrtr_options.sdk.call_key import REPEAT
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost.calls import meta_for, servers_of
 from scoreboard.cost.report import CALLERS, DEFAULT, FLOOR, Load
-from scoreboard.cost.timing import Progress, in_turns, ratio, spread
+from scoreboard.cost.timing import Progress, in_turns, ratio, spread, timed
 
 CALLS = 16
 """Calls of one subject in one turn, by all callers together."""
 
 TURNS = 10
+
+Bench = tuple[int, Callable[[], float]]
+"""The port of a server process, and a clock that reads its processor time in seconds."""
 
 
 async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Load]:
@@ -49,15 +52,11 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
         subjects: The subjects that store no calls in a database; `engines` measures the others.
         progress: Called `TURNS` times for each number of callers.
     """
+    names = [FLOOR, *(each.name for each in subjects), DEFAULT]
     found: list[Load] = []
-    with served(subjects, with_default=True) as (port, clock):
+    with served(subjects, with_default=True) as bench:
         for number in CALLERS:
-            async with callers_at(port, number) as callers:
-                names = [FLOOR, *(each.name for each in subjects), DEFAULT]
-                with anyio.fail_after(START_SECONDS):
-                    await callers[0].call(FLOOR)
-                work = {name: partial(calls_of, callers, name) for name in names}
-                readings = await in_turns(work, TURNS, progress, clock)
+            readings = await turns_of(bench, number, names, TURNS, progress)
             found += [
                 Load(
                     subject=name,
@@ -70,21 +69,28 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
     return found
 
 
+async def turns_of(
+    bench: Bench, number: int, names: Sequence[str], turns: int, progress: Progress
+) -> dict[str, list[float]]:
+    """Return the server's seconds for `CALLS` calls of each subject, by so many callers."""
+    port, clock = bench
+    async with callers_at(port, number) as callers:
+        with anyio.fail_after(START_SECONDS):
+            await callers[0].call(FLOOR)
+        work = {name: timed(partial(calls_of, callers, name), clock) for name in names}
+        return await in_turns(work, turns, progress)
+
+
 # --- the server process -------------------------------------------------------------------------
 
 
 @contextmanager
-def served(
-    subjects: Sequence[Subject], *, with_default: bool = False
-) -> Generator[tuple[int, Callable[[], float]]]:
+def served(subjects: Sequence[Subject], *, with_default: bool = False) -> Generator[Bench]:
     """Run a process that serves the floor and these subjects, each under `/<its name>`.
 
     Args:
         subjects: The subjects.
         with_default: Whether it also serves the default.
-
-    Yields:
-        The port, and a clock that reads the process's processor time in seconds.
     """
     here, there = Pipe()
     process, origin = start_server(_serve, list(subjects), there, with_default)

@@ -85,7 +85,8 @@ def _rounds(kept: Sequence[Subject], task: Task, url: str | None) -> list[Round]
     with engines.engines(url) as found:
         for engine in found if kept else ():
             steps = engines.TURNS * len(AT_ONCE)
-            timed += time_rounds(kept, engine, task(f"rounds on {engine.name}", steps))
+            progress = task(f"rounds on {engine.name}", steps)
+            timed += anyio.run(time_rounds, kept, engine, progress)
     return timed
 
 

@@ -15,7 +15,7 @@ from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.sdk.single_use.reservations import Claim
 from mrtr_options.sdk.single_use.sql import Values
 from scoreboard.cost.calls import clients_of, default_server, first_round, new_user, on_disk
-from scoreboard.cost.timing import Progress, in_turns
+from scoreboard.cost.timing import Progress, in_turns, timed
 
 KEPT = 10_000
 """The number of named calls in the full store."""
@@ -77,8 +77,11 @@ async def time_first_requests(progress: Progress) -> dict[str, list[float]]:
 
     async with _clients_of_two_stores() as clients:
         # Short turns, and many: the empty store holds few calls at the end.
-        named = {name: partial(work, client) for name, client in clients.items()}
-        return await in_turns(named, TURNS, progress, time.process_time)
+        named = {
+            name: timed(partial(work, client), time.process_time)
+            for name, client in clients.items()
+        }
+        return await in_turns(named, TURNS, progress)
 
 
 @asynccontextmanager

@@ -13,10 +13,13 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
+from typing import TypeVar
 
 from scoreboard.cost.report import Spread
 
 Progress = Callable[[], None]
+
+Reading = TypeVar("Reading")
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -42,33 +45,46 @@ def steady() -> Generator[None]:
 
 
 async def in_turns(
-    work: Mapping[str, Callable[[], Awaitable[object]]],
-    turns: int,
-    progress: Progress,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, list[float]]:
-    """Time several pieces of work, each once in every turn.
+    work: Mapping[str, Callable[[], Awaitable[Reading]]], turns: int, progress: Progress
+) -> dict[str, list[Reading]]:
+    """Do several pieces of work, each once in every turn.
 
     Args:
-        work: The pieces, by name.
+        work: The pieces, by name. Each returns its reading, as those of `timed` do.
         turns: The number of turns. One more turn goes first and is not counted.
         progress: Called after each counted turn.
-        clock: Reads the time or the processor time, in seconds. Other work on the machine hardly
-            disturbs the processor time.
 
     Returns:
-        The seconds that each piece took, turn by turn.
+        The readings of each piece, turn by turn.
     """
-    readings: dict[str, list[float]] = {name: [] for name in work}
+    readings: dict[str, list[Reading]] = {name: [] for name in work}
     order = Random(0)
     with steady():
         for turn in range(-1, turns):
             # Another order each time: after similar work, the cache is warmer.
             for name in order.sample(list(work), len(work)):
-                begins = clock()
-                await work[name]()
+                reading = await work[name]()
                 if turn >= 0:
-                    readings[name].append(clock() - begins)
+                    readings[name].append(reading)
             if turn >= 0:
                 progress()
     return readings
+
+
+def timed(
+    work: Callable[[], Awaitable[object]], clock: Callable[[], float] = time.perf_counter
+) -> Callable[[], Awaitable[float]]:
+    """Return work that returns the seconds it takes.
+
+    Args:
+        work: The work.
+        clock: Reads the time or the processor time, in seconds. Other work on the machine hardly
+            disturbs the processor time.
+    """
+
+    async def seconds() -> float:
+        begins = clock()
+        await work()
+        return clock() - begins
+
+    return seconds

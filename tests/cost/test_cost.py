@@ -46,7 +46,7 @@ FEW: dict[ModuleType, dict[str, object]] = {
     questions: {"TURNS": 2},
     http: {"CALLERS": (1, 3), "TURNS": 2, "CALLS": 4},
     parked: {"IN_MEMORY": 20, "ON_DISK": 20},
-    engines: {"TURNS": 2, "WARM_UP": 0, "CALLS": 1, "AT_ONCE": (1, 4)},
+    engines: {"TURNS": 2, "CALLS": 1, "AT_ONCE": (1, 4)},
 }
 
 
