@@ -41,6 +41,21 @@ _PASSED_BACK = ("content-type", "cache-control", "allow")
 
 
 @dataclass(frozen=True)
+class MadeUp:
+    """A response that no server made."""
+
+    kind: str
+    body: bytes
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def busy(status: int) -> MadeUp:
+    """Return the response of a gateway that asks to be called later."""
+    return MadeUp("text/plain", b"busy", status, (("retry-after", "1"),))
+
+
+@dataclass(frozen=True)
 class WireFault:
     """A fault of one response.
 
@@ -48,14 +63,14 @@ class WireFault:
         where: Before the work (the server does not get the request), during the response, or after
             the work and before the response.
         how: The connection is cut or reset, the response ends, it is silent for a while, or it is
-            one with this status: 200 has an empty body.
+            this one instead.
         seconds: The time for which it is silent.
         as_stream: Whether what is sent during the response is an event stream.
         begins: What is sent of an event stream; None for half of the message.
     """
 
     where: Literal["before", "during", "after"]
-    how: Literal["cut", "reset", "end", "silence"] | int
+    how: Literal["cut", "reset", "end", "silence"] | MadeUp
     seconds: float = 0.0
     as_stream: bool = False
     begins: bytes | None = None
@@ -76,26 +91,14 @@ class Request:
         return message_in(self.body) if self.method == "POST" else {}
 
 
-@dataclass(frozen=True)
-class MadeUp:
-    """A response that no server made."""
-
-    kind: str
-    body: bytes
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-
-
 class Board:
     """What happens on a wire: nothing, unless a board says otherwise."""
 
-    def takes(self, request: Request) -> WireFault | MadeUp | None:
-        """Take note of a request. Return a fault before the work, or the response."""
+    def takes(self, request: Request) -> WireFault | None:
+        """Take note of a request, or return the fault that it meets before the work."""
 
-    def sends(self, request: Request, message: bytes) -> WireFault | MadeUp | None:
+    def sends(self, request: Request, message: bytes) -> WireFault | None:
         """Take note of a message in the response to a request, or return the fault that it meets.
-
-        A response that is made up takes the place of the server's.
 
         After a silence it is asked again.
         """
@@ -167,9 +170,6 @@ async def _respond(
     request: Request,
 ) -> None:
     found = board.takes(request)
-    if isinstance(found, MadeUp):
-        await _send(connection, found)
-        return
     if found is not None:
         await _break(connection, found, b"")
     headers = {key: value for key, value in request.headers.items() if key not in _NOT_PASSED_ON}
@@ -205,27 +205,16 @@ async def _pass_on(
 
 async def _ask(board: Board, connection: _Connection, request: Request, message: bytes) -> None:
     while (found := board.sends(request, message)) is not None:
-        if isinstance(found, MadeUp):
-            await _send(connection, found)
-            raise _Answered
         await _break(connection, found, message)
-
-
-async def _send(connection: _Connection, made_up: MadeUp) -> None:
-    head = [("content-type", made_up.kind), *made_up.headers]
-    await connection.send_whole(made_up.status, head, made_up.body)
 
 
 async def _break(connection: _Connection, fault: WireFault, message: bytes) -> None:
     if fault.how == "silence":
         await anyio.sleep(fault.seconds)
         return
-    if isinstance(fault.how, int):
-        if fault.how == 200:
-            await connection.send_whole(200, [("content-type", JSON)], b"")
-        else:
-            head = [("retry-after", "1"), ("content-type", "text/plain")]
-            await connection.send_whole(fault.how, head, b"busy")
+    if isinstance(fault.how, MadeUp):
+        head = [("content-type", fault.how.kind), *fault.how.headers]
+        await connection.send_whole(fault.how.status, head, fault.how.body)
         raise _Answered
     if fault.where == "during":
         await _begin(connection, fault, message)

@@ -12,14 +12,25 @@ to polls; a question counts when it is first shown.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from scoreboard.clients.hostile import Answer
 from scoreboard.clients.refusals import REFUSALS, Refusal, sign_in
-from scoreboard.wire import JSON, STREAM, Board, MadeUp, Request, WireFault, event, message_in, wire
+from scoreboard.wire import (
+    JSON,
+    STREAM,
+    Board,
+    MadeUp,
+    Request,
+    WireFault,
+    busy,
+    event,
+    message_in,
+    wire,
+)
 
 How = Literal[
     "cut",
@@ -48,14 +59,14 @@ TASK_SHOWS = {"input_required": "question", "completed": "result", "failed": "er
 SLOW_SECONDS = 75.0
 """The delay of a slow response."""
 
-FAULTS: Mapping[str, tuple[WireFault, str]] = {
+FAULTS: Mapping[str, tuple[WireFault | Callable[[Request], MadeUp], str]] = {
     "cut": (WireFault("after", "cut"), "the connection is closed before the response"),
     "reset": (WireFault("after", "reset"), "the connection is reset before the response"),
     "half-json": (
         WireFault("during", "cut"),
         "the connection is closed in the middle of the response",
     ),
-    "empty": (WireFault("after", 200), "the response has an empty body"),
+    "empty": (WireFault("after", MadeUp(JSON, b"")), "the response has an empty body"),
     "stream-cut": (
         WireFault("during", "cut", as_stream=True, begins=b": open\n\n"),
         "the event stream is cut off before the response",
@@ -76,10 +87,11 @@ FAULTS: Mapping[str, tuple[WireFault, str]] = {
         WireFault("after", "silence", seconds=SLOW_SECONDS),
         f"the response is {SLOW_SECONDS:.0f} s late",
     ),
-    "502": (WireFault("after", 502), "a gateway answers 502; the server did the work"),
-    "503": (WireFault("before", 503), "a gateway answers 503; the server was not reached"),
+    "502": (WireFault("after", busy(502)), "a gateway answers 502; the server did the work"),
+    "503": (WireFault("before", busy(503)), "a gateway answers 503; the server was not reached"),
+    **REFUSALS,
 }
-"""Each fault, and what a history says of it."""
+"""Each fault, or what answers after the work in the server's place; and what a history says."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +166,7 @@ class Proxy(Board):
         async with wire(self.upstream, self) as port:
             yield f"http://127.0.0.1:{port}"
 
-    def takes(self, request: Request) -> WireFault | MadeUp | None:
+    def takes(self, request: Request) -> WireFault | None:
         if request.method == "GET" and "last-event-id" in request.headers:
             self.resumed += 1
             self.history.append("the client asks for the rest of the event stream")
@@ -163,14 +175,16 @@ class Proxy(Board):
         method = message.get("method")
         if method in CONNECTING:
             self._connections += 1
-        if signing_in is not None or method not in (CALL, POLL, ANSWER):
-            return signing_in
+        if signing_in is not None:
+            return WireFault("before", signing_in)
+        if method not in (CALL, POLL, ANSWER):
+            return None
         if method == ANSWER:
             self.history.append(
                 f"the client answers {', '.join(message['params']['inputResponses'])}"
             )
         if method != CALL:
-            return self._next_fault("before") if method == POLL else None
+            return self._next_fault(request, "before") if method == POLL else None
         params = {name: value for name, value in message["params"].items() if name != "_meta"}
         version = request.headers.get("mcp-protocol-version", "")
         sent = Sent(message["id"], params, version, self._connections)
@@ -178,15 +192,15 @@ class Proxy(Board):
         self._asked = set()
         self.history.append(f"request {len(self.sent)}: {_round(sent)}")
         if self.answer is not None:
-            return self._make_up(self.answer, message["id"])
-        return self._next_fault("before")
+            return WireFault("before", self._made_up(self.answer, message["id"]))
+        return self._next_fault(request, "before")
 
-    def _make_up(self, answer: Answer, request: Any) -> MadeUp:
+    def _made_up(self, answer: Answer, request: Any) -> MadeUp:
         result = answer(len(self.sent))
         message = json.dumps({"jsonrpc": "2.0", "id": request, "result": result}).encode()
         return MadeUp(STREAM, event(message)) if self.as_stream else MadeUp(JSON, message)
 
-    def sends(self, request: Request, message: bytes) -> WireFault | MadeUp | None:
+    def sends(self, request: Request, message: bytes) -> WireFault | None:
         """Count the next message of the call; if the fault is due, it happens here."""
         method = request.message.get("method", "")
         kind, keys = _kind(method, message_in(message))
@@ -195,39 +209,24 @@ class Proxy(Board):
         if kind == "task":  # its questions and its result come with the polls
             self.history.append(f"response: {kind}")
             return None
-        fault = self._refusal(request) or self._next_fault("during", "after")
+        fault = self._next_fault(request, "during", "after")
         if fault is None:
             self.history.append(f"response: {kind}")
             self._messages += 1
             self._asked |= keys
         return fault
 
-    def _next_fault(self, *where: str) -> WireFault | None:
+    def _next_fault(self, request: Request, *where: str) -> WireFault | None:
         """Return the fault if it is due at the next message, and happens there."""
-        found = FAULTS.get(self._due)
-        if found is None or found[0].where not in where:
-            return None
-        self._happens(found[1])
-        return found[0]
-
-    def _refusal(self, request: Request) -> MadeUp | None:
-        """Return the answer that takes the place of the response, if it is due."""
-        found = REFUSALS.get(self._due)
-        if found is None:
-            return None
-        self._happens(found[1])
-        return found[0](request)
-
-    @property
-    def _due(self) -> str:
-        """The kind of the fault that is due at the next message; empty if none is."""
         if self.fault is None or self.happened or self._messages + 1 != self.fault.at:
-            return ""
-        return self.fault.how
-
-    def _happens(self, said: str) -> None:
+            return None
+        found, says = FAULTS[self.fault.how]
+        fault = found if isinstance(found, WireFault) else WireFault("after", found(request))
+        if fault.where not in where:
+            return None
         self.happened = True
-        self.history.append(said)
+        self.history.append(says)
+        return fault
 
 
 def _round(sent: Sent) -> str:

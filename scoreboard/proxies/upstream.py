@@ -20,7 +20,7 @@ from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.steps import accept
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import SqliteLedger
-from scoreboard.wire import Board, Request, WireFault, message_in
+from scoreboard.wire import Board, Request, WireFault, busy, message_in
 
 Name = Literal["reset-before", "reset-after", "503", "502", "no-response", "cut", "gone"]
 
@@ -44,9 +44,9 @@ ANSWERS = {"place": "Springfield, Missouri", "units": "imperial"}
 
 _ON_THE_WIRE: dict[Name, WireFault] = {
     "reset-before": WireFault("before", "reset"),
-    "503": WireFault("before", 503),
+    "503": WireFault("before", busy(503)),
     "reset-after": WireFault("after", "reset"),
-    "502": WireFault("after", 502),
+    "502": WireFault("after", busy(502)),
     "no-response": WireFault("after", "silence", seconds=30.0),
     "cut": WireFault("during", "reset"),
 }
