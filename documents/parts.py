@@ -81,21 +81,21 @@ OF_RUNS: dict[str, Callable[[Runs], str]] = {
 
 
 def _made_of(
-    read: Callable[[], T], parts: Mapping[str, Callable[[T], str | None]]
-) -> dict[str, Callable[[], str | None]]:
+    read: Callable[[], T], parts: Mapping[str, Callable[[T], str]]
+) -> dict[str, Callable[[], str]]:
     """Return parts that are made from one kept result; the first of them reads it."""
     kept = cache(read)
     return {name: lambda write=write: write(kept()) for name, write in parts.items()}
 
 
-OF_KEPT: dict[str, Callable[[], str | None]] = {
+OF_KEPT: dict[str, Callable[[], str]] = {
     **_made_of(
         board.read,
         {
             "servers, not built": servers.not_built,
             "frameworks, cases": frameworks.cases,
             **{
-                f"frameworks, {name}: {what}": partial(of_frameworks.part, write, found)
+                f"frameworks, {name}: {what}": partial(write, found)
                 for name, found in of_frameworks.FINDINGS.items()
                 for what, write in (
                     ("history", of_frameworks.history),
@@ -162,7 +162,7 @@ OF_KEPT: dict[str, Callable[[], str | None]] = {
         },
     ),
 }
-"""Parts that are made from the kept results of commands that measure. None leaves a part as it is.
+"""Parts that are made from the kept results of commands that measure.
 
 The run of a cell is one, too: its part is named `run: ` and the cell's address.
 """

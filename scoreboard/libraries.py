@@ -311,7 +311,7 @@ def about(
     board: Board,
     known: Mapping[str, Described],
     kept: Mapping[str, Kept[Any]],
-    forms: Mapping[str, Sequence[str]],
+    forms: Sequence[tuple[Described, str]],
 ) -> Runs:
     """Return what is known of each library, by its address, a line for each thing.
 
@@ -319,10 +319,13 @@ def about(
         board: The board of the libraries.
         known: The libraries, by name.
         kept: Their kept results.
-        forms: A line for each setting or form, by the library's name.
+        forms: A line for each setting or form, with its library.
     """
     return {
-        f"{board}/{who.name}/about": [*_about(who, found), *forms.get(who.name, ())]
+        f"{board}/{who.name}/about": [
+            *_about(who, found),
+            *(line for of, line in forms if of.name == who.name),
+        ]
         for who, found in kept_of(known, kept)
     }
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import anyio
+from anyio.abc import TaskStatus
 from pydantic import BaseModel
 
 from mrtr_options.review.bench.deployments import scratch
@@ -254,17 +255,15 @@ class _Playing:
 
     async def _in_turn(self, number: int, program: Player) -> Seen | None:
         """Play a cell in its turn; if the cell takes long, another cell gets its turn meanwhile."""
-        await self._turns.acquire_on_behalf_of(number)
 
-        async def give_up() -> None:
-            try:
+        async def turn(*, task_status: TaskStatus[None]) -> None:
+            async with self._turns:
+                task_status.started()
                 await anyio.sleep(TURN_SECONDS)
-            finally:
-                self._turns.release_on_behalf_of(number)
 
         found = None
         async with anyio.create_task_group() as group:
-            group.start_soon(give_up)
+            await group.start(turn)
             found = await self._play(number, program)
             group.cancel_scope.cancel()
         return found

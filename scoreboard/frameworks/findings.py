@@ -6,7 +6,7 @@ Knows the kept results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mrtr_options.terminal import markdown
@@ -101,10 +101,3 @@ def reproduced(found: Finding, board: Scoreboard) -> str:
             f"It installs `{about.package}` {about.version}. What is shown was run on {date}.",
         )
     )
-
-
-def part(
-    write: Callable[[Finding, Scoreboard], str], found: Finding, board: Scoreboard
-) -> str | None:
-    """Return a part of a page; None if its framework was not played."""
-    return write(found, board) if found.framework in board.frameworks else None

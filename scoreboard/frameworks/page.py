@@ -110,12 +110,14 @@ def shown_anomalies(board: Scoreboard) -> list[str]:
 
 def about(board: Scoreboard) -> Runs:
     """Return what is known of each framework, by its address, a line for each thing."""
-    forms: dict[str, list[str]] = {}
-    for framework, variant, found in rows(board):
-        forms.setdefault(framework.name, []).append(
+    forms = [
+        (
+            framework,
             f"{variant.name}: {found.lines} lines, {found.processes} processes; the caller holds"
-            f" {variant.pause}; an author today: {variant.author}"
+            f" {variant.pause}; an author today: {variant.author}",
         )
+        for framework, variant, found in rows(board)
+    ]
     return about_libraries("frameworks", frameworks(), board.frameworks, forms)
 
 

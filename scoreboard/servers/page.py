@@ -158,9 +158,7 @@ def shown_anomalies(board: Scoreboard) -> list[str]:
 
 def about(board: Scoreboard) -> Runs:
     """Return what is known of each server, by its address, a line for each thing."""
-    forms: dict[str, list[str]] = {}
-    for peer, variant, found in played(board):
-        forms.setdefault(peer.name, []).append(_setting(variant, found))
+    forms = [(peer, _setting(variant, found)) for peer, variant, found in played(board)]
     return about_libraries("servers", peers(), board.servers, forms)
 
 
