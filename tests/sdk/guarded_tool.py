@@ -17,6 +17,7 @@ from tests.sdk.fakes import (
     Params,
     deliver,
     named,
+    refused,
     result,
     who,
 )
@@ -68,6 +69,18 @@ async def begun(store: Store, **more: Any) -> tuple[Tool, Handler, Response]:
     tool = Tool(**more)
     handler = guarded(tool, store)
     return tool, handler, await deliver(handler)
+
+
+async def refused_once_begun(tool: Tool, handler: Handler, asked: Response) -> tuple[int, str]:
+    """Deliver Ada's round until it has begun and is refused, and return the code and the reason.
+
+    A slow machine takes a round of a short time too late to begin it, and gives it back.
+    """
+    told = await refused(handler, asked, ADA)
+    while not tool.effects:
+        assert told == (types.INTERNAL_ERROR, "store_unusable")
+        told = await refused(handler, asked, ADA)
+    return told
 
 
 SPENT = (types.INVALID_PARAMS, "answered_differently")

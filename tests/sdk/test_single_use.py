@@ -44,7 +44,16 @@ from tests.sdk.fakes import (
     until,
     who,
 )
-from tests.sdk.guarded_tool import ADA, BOB, INDETERMINATE, SPENT, State, Tool, guarded
+from tests.sdk.guarded_tool import (
+    ADA,
+    BOB,
+    INDETERMINATE,
+    SPENT,
+    State,
+    Tool,
+    guarded,
+    refused_once_begun,
+)
 from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
@@ -181,9 +190,10 @@ async def test_a_round_that_took_too_long_runs_again_if_it_may_and_with_the_same
     attempts: int, store: Store
 ) -> None:
     tool = Tool(half_way=anyio.sleep_forever)
-    caller = single_use(store, round_seconds=0.2, attempts=attempts)(tool)
+    caller = single_use(store, attempts=attempts)(tool)
     asked = await deliver(caller)
-    assert await refused(caller, asked, ADA) == INDETERMINATE
+    hurried = single_use(store, round_seconds=0.2, attempts=attempts)(tool)
+    assert await refused_once_begun(tool, hurried, asked) == INDETERMINATE
     tool.half_way = None
     assert await refused(caller, asked, BOB) == SPENT
     if attempts == 1:

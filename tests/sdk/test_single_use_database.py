@@ -27,7 +27,7 @@ from tests.sdk.fakes import (
     result,
     until,
 )
-from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool, begun, guarded
+from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool, begun, guarded, refused_once_begun
 from tests.sdk.stores import Database, claim
 
 pytestmark = pytest.mark.anyio
@@ -172,12 +172,15 @@ async def test_a_round_that_has_begun_is_recorded_or_given_back_when_the_store_i
 
 async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Path) -> None:
     with closing(FailingStore(path)) as store:
-        tool = Tool()
+
+        async def fail() -> None:
+            store.fails = float("inf")
+
+        tool = Tool(half_way=fail)
+        asked = await deliver(guarded(tool, store))
         handler = single_use(store, round_seconds=0.2, wait_seconds=0.4)(tool)
-        asked = await deliver(handler)
-        store.fails = float("inf")
-        for _ in range(2):
-            assert await refused(handler, asked, ADA) == INDETERMINATE
+        assert await refused_once_begun(tool, handler, asked) == INDETERMINATE
+        assert await refused(handler, asked, ADA) == INDETERMINATE
     assert tool.effects == ["Ada"]
 
 
