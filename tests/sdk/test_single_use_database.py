@@ -209,7 +209,7 @@ def test_a_store_of_another_format_is_refused_by_this_version_and_an_earlier_one
         with pytest.raises(Exception, match="format"):
             database.execute(before_formats)
     for other in (
-        "UPDATE guard_horizon SET format = 2",
+        "UPDATE guard_horizon SET format = 1",
         "ALTER TABLE guard_horizon DROP COLUMN format",
     ):
         database.execute(other)
@@ -220,7 +220,7 @@ def test_a_store_of_another_format_is_refused_by_this_version_and_an_earlier_one
 def test_other_tables_or_names_have_another_format() -> None:
     name = CallNaming("x").name_of(modern(), params(), "ann")
     said = f"{sql._TABLES} {sql._HORIZON} {name and name.handle}"  # pyright: ignore[reportPrivateUsage]
-    assert (sql.FORMAT, hashlib.sha256(said.encode()).hexdigest()[:8]) == (1, "e77d7eb8")
+    assert (sql.FORMAT, hashlib.sha256(said.encode()).hexdigest()[:8]) == (2, "8128f172")
 
 
 def test_event_loops_that_share_a_store_take_rounds_at_once(

@@ -68,7 +68,7 @@ PORTION = 200
 """The most rounds that are forgotten at once."""
 ROOM_OF_BEGUN = 10
 """A call that has begun is refused only where a store holds so many times its most rounds."""
-FORMAT = 1
+FORMAT = 2
 """The number of the tables and of the names in them: a store of another format is refused."""
 
 # How a database spells what differs: {now}, and a {serial} number for each row.
