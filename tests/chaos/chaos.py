@@ -131,14 +131,14 @@ async def world_of(
     async with AsyncExitStack() as held:
         if kind == "postgres":
             direct = postgres.database(held.enter_context(postgres.running(fsync=False)))
-            proxy = await held.enter_async_context(Proxy(postgres.socket_of(direct)).running())
+            proxy = held.enter_context(Proxy(postgres.socket_of(direct)).running())
             name = direct.partition("?")[0].rpartition("/")[2]
             calls = rounds = f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}"
             down = partial(postgres.stopped, direct)
             world = partial(World, direct=direct, stopped=down, held=proxy.held)
         elif kind == "temporal":
             server = held.enter_context(temporal.running(folder))
-            proxy = await held.enter_async_context(Proxy(server.port).running())
+            proxy = held.enter_context(Proxy(server.port).running())
             calls = f"temporal://127.0.0.1:{proxy.port}"
             world = partial(World, stopped=server.stopped, held=proxy.held)
         else:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import inspect
 import resource
 import signal
+import socket
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager as AsyncBlock
 from contextlib import AbstractContextManager as Block
@@ -24,9 +26,9 @@ from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
-from anyio.abc import ByteStream, SocketAttribute
 
 from mrtr_options.review.bench.deployments.processes import Worker
+from mrtr_options.sdk.serving import listen
 from tests.chaos.fleet import Fleet
 
 Kind = Literal["sqlite", "postgres", "temporal"]
@@ -46,58 +48,62 @@ _BALLAST_BYTES = 8 * 1024 * 1024
 class Proxy:
     """A proxy between a port and a socket, which can hold up the bytes.
 
+    It works in threads, so that it adds no work to the event loop of the bench. A task of anyio 4
+    that is cancelled while bytes of a Unix socket arrive may raise InvalidStateError in that loop.
+
     Args:
         target: The socket, or a port of this machine.
     """
 
     def __init__(self, target: Path | int) -> None:
         self._target = target
-        self._may_pass = anyio.Event()
+        self._may_pass = threading.Event()
         self._may_pass.set()
         self.port = 0
 
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[Proxy]:
+    @contextmanager
+    def running(self) -> Generator[Proxy]:
         """Listen on a port until the block ends."""
-        async with (
-            await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
-            anyio.create_task_group() as group,
-        ):
-            self.port = listener.extra(SocketAttribute.local_port)
-            group.start_soon(listener.serve, self._pass_on)
+        with listen(0) as listener:
+            self.port = listener.getsockname()[1]
+            threading.Thread(target=self._accept, args=[listener], daemon=True).start()
             yield self
-            group.cancel_scope.cancel()
+            listener.shutdown(socket.SHUT_RDWR)
 
     @contextmanager
     def held(self) -> Generator[None]:
         """Hold up the bytes in both directions until the block ends."""
-        self._may_pass = anyio.Event()
+        self._may_pass.clear()
         try:
             yield
         finally:
             self._may_pass.set()
 
-    async def _pass_on(self, client: ByteStream) -> None:
-        async with client:
-            with suppress(OSError):  # nobody listens there
-                server = await self._connect()
-                async with server, anyio.create_task_group() as group:
-                    group.start_soon(self._copy, server, client)
-                    await self._copy(client, server)
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):  # raised when the listener is closed
+            while True:
+                client, _ = listener.accept()
+                threading.Thread(target=self._pass_on, args=[client], daemon=True).start()
 
-    async def _connect(self) -> ByteStream:
-        if isinstance(self._target, int):
-            return await anyio.connect_tcp("127.0.0.1", self._target)
-        return await anyio.connect_unix(self._target)
+    def _pass_on(self, client: socket.socket) -> None:
+        is_port = isinstance(self._target, int)
+        family = socket.AF_INET if is_port else socket.AF_UNIX
+        with client, socket.socket(family) as server, suppress(OSError):
+            server.connect(("127.0.0.1", self._target) if is_port else str(self._target))
+            back = threading.Thread(target=self._copy, args=[server, client], daemon=True)
+            back.start()
+            self._copy(client, server)
+            back.join()
 
-    async def _copy(self, source: ByteStream, to: ByteStream) -> None:
-        with suppress(anyio.BrokenResourceError):
-            async for data in source:
-                await self._may_pass.wait()
-                await to.send(data)
-        await self._may_pass.wait()
-        with suppress(OSError, anyio.BrokenResourceError):
-            await to.send_eof()
+    def _copy(self, source: socket.socket, to: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._may_pass.wait()
+                to.sendall(data)
+        self._may_pass.wait()
+        for end in source, to:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass
