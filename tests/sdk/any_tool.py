@@ -237,8 +237,10 @@ class World:
 
         look = partial(self.bank.look, reference, key) if step.can_look else None
         goes_on = step.how == "goes on"
+        # On an engine, a handler that looks at its own clock goes another way when it begins again.
+        gives_up = goes_on and self.story.stand_in not in "KL"
         try:
-            with anyio.move_on_after(PATIENCE if goes_on else math.inf):
+            with anyio.move_on_after(PATIENCE if gives_up else math.inf):
                 await once(key, effect, settled=look)
         except Refused:
             if step.how not in ("NotDone", "an error", "goes on"):
@@ -491,13 +493,8 @@ async def play_through(world: World) -> None:
 
 
 def check_end(world: World, end: str, reference: int) -> None:
-    """Check that a call which nobody doubts is done, and each of its effects once.
-
-    An author who goes on without an effect may leave it out.
-    """
-    effects = [
-        key for key, step in world.story.program if step.does == "acts" and step.how != "goes on"
-    ]
-    stops_early = any(step.how == "a result" for step in world.story.steps)
-    if end == "done" and not stops_early:
+    """Check that a call which nobody doubts is done, and each of its effects once."""
+    effects = [key for key, step in world.story.program if step.does == "acts"]
+    leaves_out = any(step.how in ("a result", "goes on") for step in world.story.steps)
+    if end == "done" and not leaves_out:
         assert all(world.bank.times(reference, each) == 1 for each in effects), "left out"

@@ -56,6 +56,9 @@ STORIES: dict[str, Story] = {
     "an answer that does not fit after an effect tells of it": Story(
         steps=(ACTS, ASKS), moves=(CALLS, MISFITS, ANSWERS)
     ),
+    "an answer that does not fit, to a round that is done, tells of it": Story(
+        steps=(ASKS, ACTS), moves=(CALLS, ANSWERS, MISFITS)
+    ),
     "a no before any effect frees the name": Story(steps=(ASKS, ACTS), moves=(CALLS, CANCELS)),
     "two calls at once after a no are one": Story(
         steps=(ASKS, ACTS), moves=(CALLS, DECLINES, Move("calls", way="both"), ANSWERS)

@@ -21,7 +21,7 @@ state, and reserves that number in a store that all instances share before the r
 
 Only answers to what the round asked reach the handler (none in a first round, which has asked
 nothing), and only those that fit the question's schema. An answer that does not fit is refused
-before anything is reserved, and may be corrected.
+before anything is reserved, and may be corrected until the round has run.
 The round is given back, too, where the handler itself finds an answer bad, or asks its question
 again because no answer came: what ran before had run when the question was first asked. So is one
 in which no code of the tool's ran (`NotBegun`): option H's store is full, or the call waits on
@@ -42,8 +42,7 @@ round is taken like any other, under the name:
   a client whose state has expired can then still ask under its key what became of the call.
 - A name of the server's is known for `call_seconds` after the last round of its call. After that,
   and after a store is lost, it begins another call.
-- A call whose question nobody answered while its state was valid frees a name of the server's, too:
-  the question can be answered no more.
+- A call whose question was not answered while its state was valid frees a name of the server's.
 - A call that ended in `Declined`, `Cancelled`, `CannotAsk` or `NotDone` frees a name of the
   server's: a user who wants it is asked again. A call key stays with its call.
 - A call that has had an effect frees no name. Its refusal says what was done before. A question of
@@ -59,8 +58,7 @@ is run again instead of being refused: its effects are absorbed.
 What it costs: a store; and a round that has begun is finished and recorded even when its client is
 gone (it is shielded from cancellation for up to `round_seconds`).
 
-Knows MCP's types, `call_key` and the modules beside it; works around any handler that returns its
-questions.
+Knows MCP's types, `call_key` and the modules beside it.
 """
 
 from __future__ import annotations
@@ -105,6 +103,7 @@ from mrtr_options.sdk.handler import (
     telling_of,
 )
 from mrtr_options.sdk.protection import state_expired
+from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.single_use.outcomes import read_outcome, write_response
 from mrtr_options.sdk.single_use.refusals import store_full, store_unusable
@@ -268,7 +267,12 @@ class _Guard:
         effects = state.effects_so_far(may_repeat=self.attempts > 1)
         tells = partial(telling_of, lambda: effects.names)
         with tells():
-            answers = check_answers(state, params.input_responses or {})
+            try:
+                answers = check_answers(state, params.input_responses or {})
+            except BadAnswer:  # the round may have run with another answer
+                look_at_effects = partial(self.store.effects, self.claim(state, {}, caller, name))
+                effects.read(await self.wait(state.number, look_at_effects))
+                raise
             claim = self.claim(state, answers, caller, name)
             claim.effects = effects.write()
             taking = _Taking(self.round_seconds)
