@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
+from mrtr_options.sdk.durable.context import ATTEMPTS
 from mrtr_options.sdk.single_use.guard import CALL_SECONDS
 
 KINDS = ("form", "form", "link", "sampling")
@@ -121,6 +122,12 @@ class Story:
     def goes_on(self) -> bool:
         """Return whether its author may go on without knowing of an effect."""
         return any(step.how == "goes on" for step in self.steps)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Return whether its processes die so often that an engine gives the call up."""
+        deaths = sum(trouble.startswith("dies") for trouble in self.troubles)
+        return self.stand_in in "KL" and deaths >= ATTEMPTS
 
     @property
     def is_refused(self) -> bool:
