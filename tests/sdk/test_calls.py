@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
@@ -69,7 +70,8 @@ async def test_both_tiers_ask_both_eras_the_whole_conversation_once(
 async def test_a_state_is_sealed_and_a_made_up_one_is_refused(make: Make, path: Path) -> None:
     server = instance(make, path, Bank())
     consent = await one_round(server)
-    assert "o-1" not in consent.request_state
+    _, token = str(consent.request_state).split(".")
+    assert b'"asked"' not in urlsafe_b64decode(f"{token}==")
     made_up = consent.model_copy(update={"request_state": f"{consent.request_state[:-4]}AAAA"})
     with pytest.raises(MCPError, match="Invalid or expired requestState"):
         await one_round(server, made_up)
