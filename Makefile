@@ -42,7 +42,7 @@ test: .venv/installed
 	$(BIN)/pytest --numprocesses 4
 
 evidence: .venv/installed
-	$(BIN)/pytest --evidence --numprocesses 3
+	$(BIN)/pytest --evidence --numprocesses 2
 
 mutants: .venv/installed
 	$(BIN)/python -m tests.mutants $(MUTANTS)
