@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeGuard
 
 import anyio
@@ -86,6 +87,18 @@ def test_a_task_whose_question_outlives_its_time_is_unknown(
     report = json.loads(capsys.readouterr().out)
     assert report["broken"] == []
     assert report["nearest"] is None
+
+
+@pytest.mark.slow
+def test_an_effect_of_a_task_that_its_client_does_not_look_at_is_of_no_later_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = "    await anyio.sleep(0.3 if location == 'Portland' else 0)\n"
+    source = all_options()["K"].source.replace("    # Recorded,", f"{late}    # Recorded,")
+    file = tmp_path / "slow_task.py"
+    file.write_text(f"{source}\nimport anyio\n", encoding="utf-8")
+    assert main(["check", str(file), "--json", "--only", "declares-tasks,near-keys"]) == 0
+    assert json.loads(capsys.readouterr().out)["hands_out_tasks"]
 
 
 @pytest.mark.parametrize(

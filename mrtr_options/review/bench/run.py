@@ -59,6 +59,7 @@ async def run(
         if client is None and not scenario.script:
             driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
+        await player.let_tasks_rest()
         await instances.collect()
         return History(
             subject.name,

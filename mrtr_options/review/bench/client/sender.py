@@ -140,6 +140,7 @@ class Sender:
         self._requests: list[tuple[int, Request]] = []
         self.held: list[str] = []
         self._keys: dict[str, str] = {}  # the last key of each question of any call, by name
+        self._at_work: dict[str, str | None] = {}  # the owner of each task that is at work
         self.sendings = 0
         self.hung = 0
         self._turn = 0
@@ -240,11 +241,29 @@ class Sender:
         self._record(Received(*where, reply, lost=sending.lost and reply.nothing != HUNG))
         if reply.nothing == HUNG:
             self.hung += 1
+        if reply.task is not None and reply.status == "working":
+            self._at_work[reply.task] = request.principal
+        elif reply.task is not None:
+            self._at_work.pop(reply.task, None)
         if reply.state is not None and reply.state not in self.held:
             self.held.append(reply.state)
         if request.method == "tasks/get":  # each response lists the open questions
             self._show_questions(sending, reply, instance)
         return reply
+
+    async def let_tasks_rest(self) -> None:
+        """Wait until no task of this run is at work, so that its effects are not a later run's.
+
+        These looks are the bench's own, so the history has none of them.
+        """
+        looks = int(self.instances.hang_seconds / POLL_SECONDS)
+        for task, owner in self._at_work.items():
+            look = Request(principal=owner, method="tasks/get", task=task, takes_tasks=True)
+            for _ in range(looks):
+                reply = await self.instances.send(self.next_instance(), look)
+                if reply.status != "working":
+                    break
+                await anyio.sleep(POLL_SECONDS)
 
     async def _retry(self, sending: _Sending, delivery: int, instance: int, reply: Reply) -> Reply:
         """Go on from state-only responses."""
