@@ -122,6 +122,7 @@ from mrtr_options.sdk.single_use.reservations import (
 from mrtr_options.sdk.single_use.round_state import (
     RoundState,
     asked_afresh,
+    begins_of,
     check_answers,
     digest_of_answers,
     load,
@@ -218,16 +219,16 @@ def single_use(  # noqa: PLR0913
             round_seconds=round_seconds,
             attempts=attempts,
             tells_effects=hasattr(handler, TELLS_EFFECTS),
+            keep_seconds=getattr(store, "keep_seconds", math.inf),
         )
 
         @wraps(handler)
         async def guarded(ctx: Context, params: Params) -> Result:
-            return with_deadline(await guard.deliver(ctx, params), times["keep_seconds"])
+            return await guard.deliver(ctx, params)
 
-        times = {"keep_seconds": getattr(store, "keep_seconds", math.inf)}
-        if call is not None:
-            times["call_seconds"] = call_seconds
-        return naming_calls(mark_times(guarded, **times), naming)
+        of_names = {} if call is None else {"call_seconds": call_seconds}
+        marked = mark_times(guarded, keep_seconds=guard.keep_seconds, **of_names)
+        return naming_calls(marked, naming)
 
     return wrap
 
@@ -250,6 +251,7 @@ class _Guard:
     round_seconds: float
     attempts: int
     tells_effects: bool
+    keep_seconds: float
     waiting: Counter[str] = field(default_factory=Counter[str])
     told: set[str] = field(default_factory=set[str])
 
@@ -288,7 +290,6 @@ class _Guard:
                 update={"request_state": state.state, "input_responses": answers or None}
             )
             guest = replace(ctx, session=cast("ServerSession", SessionOfGuest(ctx.session)))
-
             effects.read(taking.effects)
 
             async def handle() -> Result:
@@ -303,7 +304,7 @@ class _Guard:
             with anyio.CancelScope(shield=True):
                 done = await taken.run(handle)
             assert done is not None
-            return done
+            return with_deadline(done, (claim.asked_at or state.begins) + self.keep_seconds)
 
     async def begin(self, ctx: Context, params: Params) -> Result:
         """Return the response to the first round of a call without a name: it is not recorded.
@@ -316,9 +317,10 @@ class _Guard:
             self.tell_unguarded(params.name)
             return result
         try:
-            return put_in_new_round(result, await self.store.stamp())
+            stamp = await self.store.stamp()
         except Unusable as error:
             raise store_unusable(error, "and cannot ask what this call needs to know") from None
+        return with_deadline(put_in_new_round(result, stamp), stamp.at + self.keep_seconds)
 
     def tell_unguarded(self, tool: str) -> None:
         """Say once that the guard did nothing for a call that asked nothing and has no name."""
@@ -431,16 +433,14 @@ class _Guard:
         Raises:
             MCPError: An error is recorded, or what is recorded cannot be read.
         """
+        note = None if name is None else self.repeat_note
         try:
             outcome = read_outcome(recorded)
         except MCPError as error:
-            if name is None or self.repeat_note is None:
-                raise
-            raise error_with_note(error, self.repeat_note) from None
-        is_of_another_request = name is not None
-        if is_of_another_request and self.repeat_note is not None:
-            return with_note(outcome, self.repeat_note)
-        return outcome
+            raise (error if note is None else error_with_note(error, note)) from None
+        if note is not None:
+            outcome = with_note(outcome, note)
+        return with_deadline(outcome, begins_of(outcome) + self.keep_seconds)
 
     async def wait(self, number: str, look: Callable[[], Awaitable[str | None]]) -> str | None:
         """Look at a round until it is not at work elsewhere, and return the result of the look.

@@ -1,5 +1,7 @@
 """The recorded outcome of a guarded round: a response or an error, as text in a store.
 
+The text is the time of the outcome in seconds since 1970, a space, and the outcome as JSON.
+
 Knows MCP's types, `call_key` and `effects`; nothing of stores.
 """
 
@@ -44,15 +46,14 @@ _OUTCOME = TypeAdapter[Any](
 
 
 def write_response(response: types.Result) -> str:
-    """Return a response as it is recorded: it says that it is handed out again, and since when.
+    """Return a response as it is recorded.
 
     In place of one that is too long, an error is recorded that says so.
 
     Raises:
         ValueError: It holds what has no JSON.
     """
-    repeat = as_repeat(response, time.time())
-    text = repeat.model_dump_json(by_alias=True, exclude_none=True)
+    text = _with_time(response.model_dump_json(by_alias=True, exclude_none=True))
     if len(text.encode()) <= MAX_RESPONSE_BYTES:
         return text
     _logger.warning("a response is longer than %s bytes and is not recorded", MAX_RESPONSE_BYTES)
@@ -60,24 +61,30 @@ def write_response(response: types.Result) -> str:
 
 
 def write_error(error: MCPError) -> str:
-    """Return an error as it is recorded: it says that it is handed out again, and since when."""
-    repeat = error_as_repeat(error, time.time())
-    text = _Refusal(**repeat.error.model_dump()).model_dump_json(exclude_none=True)
+    """Return an error as it is recorded."""
+    recorded = _Refusal(**error.error.model_dump()).model_dump_json(exclude_none=True)
+    text = _with_time(recorded)
     is_too_long = len(text.encode()) > MAX_RESPONSE_BYTES
     return write_error(in_doubt()) if is_too_long else text
 
 
+def _with_time(outcome: str) -> str:
+    return f"{time.time():.3f} {outcome}"
+
+
 def read_outcome(recorded: str) -> Outcome:
-    """Return a recorded response.
+    """Return a recorded response, which says that it is handed out again, and since when.
 
     Raises:
-        MCPError: The recorded error; or the record cannot be read (-32603).
+        MCPError: The recorded error, which says the same; or the record cannot be read (-32603).
     """
     try:
-        outcome = _OUTCOME.validate_json(recorded)
+        written, _, text = recorded.partition(" ")
+        since = float(written)
+        outcome = _OUTCOME.validate_json(text)
     except ValueError as error:  # of another version, or damaged
         _logger.error("the recorded outcome of a round cannot be read: %s", type(error).__name__)
         raise in_doubt() from None
     if isinstance(outcome, _Refusal):
-        raise MCPError.from_error_data(outcome)
-    return outcome
+        raise error_as_repeat(MCPError.from_error_data(outcome), since)
+    return as_repeat(outcome, since)

@@ -186,17 +186,27 @@ def put_in_round(result: types.InputRequiredResult, state: RoundState) -> types.
     return result.model_copy(update={"request_state": _write(state)})
 
 
-def with_deadline(result: Result, keep_seconds: float) -> Result:
+def with_deadline(result: Result, until: float) -> Result:
     """Return a question that says until when the store takes its answer, however fresh its token.
 
     A state that is handed out again is good for no longer than at first.
+
+    Args:
+        result: The question, or another result, which stays as it is.
+        until: The time in seconds since 1970; infinite for a store that takes it at any time.
     """
-    if not isinstance(result, types.InputRequiredResult) or keep_seconds == math.inf:
+    if not isinstance(result, types.InputRequiredResult) or until == math.inf:
         return result
-    begins = json.loads(result.request_state or "")["begins"]
-    until = datetime.fromtimestamp(int(begins + keep_seconds), UTC)
-    meta = {ANSWER_BY: until.isoformat().replace("+00:00", "Z"), **(result.meta or {})}
+    time = datetime.fromtimestamp(int(until), UTC)
+    meta = {ANSWER_BY: time.isoformat().replace("+00:00", "Z"), **(result.meta or {})}
     return result.model_copy(update={"meta": meta})
+
+
+def begins_of(result: Result) -> float:
+    """Return when the number of a question's round was first handed out; 0 for a result."""
+    if not isinstance(result, types.InputRequiredResult):
+        return 0.0
+    return load(result.request_state or "").begins
 
 
 def _write(state: RoundState) -> str:
