@@ -33,6 +33,7 @@ from mcp_types import (
 from transfer_money import TOKENS, caller_of, instance
 
 from mrtr_options import sdk
+from mrtr_options.review.bench.world.starting import program
 from mrtr_options.sdk.testing import POLICIES, Losing, Policy, call_as_client, client
 
 TOOL = "transfer_money"
@@ -92,12 +93,9 @@ def serve(folder: Path, fee: int) -> None:
 def process(folder: Path, fee: int = 1) -> Generator[str]:
     """Start an instance, and yield its URL."""
     command = [sys.executable, __file__, "--serve", str(folder), "--fee", str(fee)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
-        try:
-            assert child.stderr is not None
-            yield next(line for line in child.stderr if line.startswith("http")).strip()
-        finally:
-            child.terminate()
+    with program(command, stderr=subprocess.PIPE) as child:
+        assert child.stderr is not None
+        yield next(line for line in child.stderr if line.startswith("http")).strip()
 
 
 # --- the user, and what they do ------------------------------------------------------------------

@@ -94,17 +94,20 @@ class Losing:
             request.url = httpx2.URL(url)
             request.headers["host"] = request.url.netloc.decode()
 
+    def loses_next(self) -> bool:
+        """Count one response more, and return whether it is lost."""
+        self._seen += 1
+        return self._seen in self._lose
+
     async def lose(self, response: httpx2.Response) -> None:
         """Count a response, and raise an error in its place if it is lost.
 
         Raises:
             ReadError: It is lost.
         """
-        if _is_call(response.request):
-            self._seen += 1
-            if self._seen in self._lose:
-                await response.aread()
-                raise httpx2.ReadError("the response was lost", request=response.request)
+        if _is_call(response.request) and self.loses_next():
+            await response.aread()
+            raise httpx2.ReadError("the response was lost", request=response.request)
 
 
 def _is_call(request: httpx2.Request) -> bool:

@@ -18,6 +18,7 @@ from mrtr_options.sdk.resuming.open_calls import KeptCall
 from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.settings import Settings
 from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.sdk.testing import Losing
 from tests.bounds import SECONDS
 from tests.sdk.fakes import Context, Params, result, who
 from tests.sdk.guarded_tool import State
@@ -68,6 +69,9 @@ class World:
     contexts: list[QuestionContext] = field(default_factory=list[QuestionContext])
     connections: int = 0
 
+    def __post_init__(self) -> None:
+        self._losing = Losing(self.lost)
+
     async def _tool(self, ctx: Context, params: Params) -> Response:
         asked = load_state(params, State).asked
         if asked and answer_to(who(self.questions[asked - 1]), ctx, params) is None:
@@ -85,10 +89,11 @@ class World:
         async def call(ctx: Context, params: Params) -> Response:
             self.requests.append(params)
             number = len(self.requests)
+            is_lost = self._losing.loses_next()
             if number in self.raises:
                 raise self.raises[number]
             reply = await handler(ctx, params)
-            if number in self.lost:
+            if is_lost:
                 raise MCPError(types.CONNECTION_CLOSED, "Connection closed")
             return reply
 

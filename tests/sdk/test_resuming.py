@@ -356,7 +356,7 @@ async def test_a_state_that_was_refused_otherwise_is_kept_and_marked_for_another
         return ADA
 
     world.answers = meets_another_instance
-    world.lost = {2}  # so the client makes a new connection
+    world.lost.add(2)  # so the client makes a new connection
     with pytest.raises(StateRefused) as refused:
         await world.call(calls=calls)
     assert not refused.value.is_over
