@@ -48,6 +48,7 @@ class Peer(Program):
         eras: The eras that it can speak.
         manifest: The file that lists its packages.
         start: The command of its program, and its arguments.
+        service: The command of a service on $MRTR_PORT that its program uses; empty without one.
         stdio: Whether it can start a server process of its own.
         asks: Whether it can ask its user a question. Without questions, a client calls for an
             unambiguous place, so that the only message of the call is the result.
@@ -60,6 +61,7 @@ class Peer(Program):
     eras: tuple[Era, ...]
     manifest: str
     start: list[str]
+    service: tuple[str, ...] = ()
     stdio: bool = False
     asks: bool = True
     signs_in: bool = False

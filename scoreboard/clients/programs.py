@@ -17,10 +17,11 @@ import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
 
+from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.world.starting import kill_group
 from scoreboard import ROOT
 from scoreboard.clients.peers import FOLDER, Peer
-from scoreboard.servers.peers import started
+from scoreboard.servers.peers import running_service, started
 
 LEAVE_SECONDS = 3.0
 """The time that a program has to end after its last job. With a call that hangs, it never ends."""
@@ -91,9 +92,13 @@ class Program:
     @asynccontextmanager
     async def of(peer: Peer, starting: anyio.CapacityLimiter) -> AsyncGenerator[Program]:
         """Run a client's program for the block, and yield it once it is ready for jobs."""
-        environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
+        path = f"{ROOT}{os.pathsep}{FOLDER}"
         async with AsyncExitStack() as held, anyio.create_task_group() as group:
             async with starting:
+                folder = held.enter_context(scratch())
+                service = running_service(peer.service, peer.built, folder)
+                port = await held.enter_async_context(service)
+                environment = {"PYTHONPATH": path, "NO_COLOR": "1", "MRTR_PORT": str(port)}
                 run = started(peer.starting(), Path(), environment, None, talks=True)
                 process = await held.enter_async_context(run)
                 program = Program(process)

@@ -32,7 +32,7 @@ from mrtr_options.review.bench.world.ledger_file import ForeignLedger
 from mrtr_options.review.bench.world.starting import kill_group
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
-from scoreboard.servers.peers import free_port, listening, started
+from scoreboard.servers.peers import running_service, started
 
 HANG_SECONDS = 90.0
 """The time limit of a delivery. After it the delivery hangs."""
@@ -79,7 +79,8 @@ class Programs:
         """Make a folder for the framework's data, and start its service, for one run."""
         with scratch() as folder:
             (folder / "store").mkdir()
-            async with _serving(self.framework, folder) as port:
+            service = running_service(self.framework.service, self.framework.built, folder)
+            async with service as port:
                 kills = any(isinstance(step, Restart) for step in scenario.script)
                 deliveries = Deliveries(self, folder, port, kills=kills)
                 with closing(deliveries):
@@ -281,16 +282,3 @@ def _afterwards(said: dict[str, Any] | None) -> Afterwards:
             return Afterwards("error", message)
         case _:
             return Afterwards("unread")
-
-
-@asynccontextmanager
-async def _serving(framework: Framework, folder: Path) -> AsyncGenerator[int]:
-    """Run the service of a framework, if it has one, for the block; yield its port."""
-    port = free_port()
-    if not framework.service:
-        yield port
-        return
-    env = {"MRTR_STORE": str(folder / "store"), "MRTR_PORT": str(port)}
-    log, url = folder / "service.log", f"http://127.0.0.1:{port}"
-    async with listening(framework.service, framework.built, env, log, url):
-        yield port

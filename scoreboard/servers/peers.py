@@ -450,3 +450,22 @@ async def listening(
             printed = await anyio.Path(log).read_text(encoding="utf-8", errors="replace")
             raise Unavailable(f"the server {what}: {_why(printed)}")
         yield process
+
+
+@asynccontextmanager
+async def running_service(service: Sequence[str], built: Path, folder: Path) -> AsyncGenerator[int]:
+    """Run a service that programs use, if they need one, for the block; yield its port.
+
+    Args:
+        service: Its command, which gets its port in $MRTR_PORT; empty without a service.
+        built: The folder of the programs in the cache.
+        folder: The folder of its data and its log.
+    """
+    port = free_port()
+    if not service:
+        yield port
+        return
+    env = {"MRTR_STORE": str(folder / "store"), "MRTR_PORT": str(port)}
+    log, url = folder / "service.log", f"http://127.0.0.1:{port}"
+    async with listening(service, built, env, log, url):
+        yield port

@@ -1,7 +1,6 @@
 """A workflow of Temporal that calls MCP's tools by activities, used as documented.
 
-The workflow does what the runner of OpenAI Agents does with a tool call of its model. Temporal's
-development server is a child of this program, and ends with it.
+The workflow does what the runner of OpenAI Agents does with a tool call of its model.
 """
 
 from __future__ import annotations
@@ -9,10 +8,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -26,7 +21,6 @@ from temporalio.openai_agents.workflow import temporal_mcp_server
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from tokens import auth_of
 
-START_SECONDS = 60.0
 SERVER = "here"
 QUEUE = "weather"
 NUMBERS = itertools.count()
@@ -75,20 +69,10 @@ def server(number: Any) -> MCPServerStreamableHttp:
     return MCPServerStreamableHttp(params={"url": job.url, "auth": auth_of(job)}, name=SERVER)
 
 
-async def connected(port: int) -> Client:
-    """Return a client of the development server, as soon as it has started."""
-    plugin = OpenAIAgentsPlugin(mcp_servers={SERVER: server})
-    with anyio.fail_after(START_SECONDS):
-        while True:
-            try:
-                return await Client.connect(f"127.0.0.1:{port}", plugins=[plugin])
-            except RuntimeError:
-                await anyio.sleep(0.2)
-
-
 async def main(port: int) -> None:
     """Run a worker, and make the calls that are asked for."""
-    client = await connected(port)
+    plugin = OpenAIAgentsPlugin(mcp_servers={SERVER: server})
+    client = await Client.connect(f"127.0.0.1:{port}", plugins=[plugin])
     flows: Any = [Call, ListTools]
     async with Worker(
         client, task_queue=QUEUE, workflows=flows, workflow_runner=UnsandboxedWorkflowRunner()
@@ -96,23 +80,6 @@ async def main(port: int) -> None:
         await serve(functools.partial(call, client))
 
 
-def start_server() -> tuple[int, subprocess.Popen[bytes]]:
-    """Start the development server; it ends when its standard input closes, with this program."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(Path(sys.prefix, "bin", "temporal")), "server", "start-dev", "--headless"]
-    where = ["--ip", "127.0.0.1", "--port", str(port), "--log-level", "never"]
-    process = subprocess.Popen(
-        ["sh", "-c", '"$@" & read -r _; kill $!', "sh", *command, *where],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    return port, process
-
-
 if __name__ == "__main__":
     os.environ["OPENAI_API_KEY"] = "none: no model is asked"
-    port, process = start_server()
-    anyio.run(main, port)
+    anyio.run(main, int(os.environ["MRTR_PORT"]))
