@@ -226,9 +226,14 @@ def telling_of(begun: Callable[[], Collection[str]]) -> Generator[None]:
     try:
         yield
     except MCPError as error:
-        if begun() and error.error.data and "reason" in error.error.data:
-            error.error.data["may_have_happened"] = True
+        tell_effects(error, begun())
         raise
+
+
+def tell_effects(error: MCPError, begun: Collection[str]) -> None:
+    """Have a refusal say that an effect of its call may have happened, if one has begun."""
+    if begun and error.error.data and "reason" in error.error.data:
+        error.error.data["may_have_happened"] = True
 
 
 def reason_of(error: MCPError) -> str | None:

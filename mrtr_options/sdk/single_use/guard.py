@@ -267,8 +267,7 @@ class _Guard:
                 return await self.begin(ctx, params)
             state = RoundState.of_first_round(name)
         effects = state.effects_so_far(may_repeat=self.attempts > 1)
-        tells = partial(telling_of, lambda: effects.names)
-        with tells():
+        with telling_of(lambda: effects.names):
             try:
                 answers = check_answers(state, params.input_responses or {})
             except BadAnswer:  # the round may have run with another answer
@@ -294,8 +293,7 @@ class _Guard:
 
             async def handle() -> Result:
                 effects.fresh.clear()
-                with tells():  # also where the error is recorded
-                    return check_result(await self.handler(guest, request))
+                return check_result(await self.handler(guest, request))
 
             taken = TakenRound(
                 self.store, self.attempts, claim, state, taking.until, effects, self.tells_effects

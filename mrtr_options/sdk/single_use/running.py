@@ -17,7 +17,7 @@ from mcp import MCPError
 from mcp.server.session import ServerSession
 
 from mrtr_options.sdk.effects import CallEffects, Unknown, in_doubt, keeping_effects
-from mrtr_options.sdk.handler import NotBegun, Result, failure_of
+from mrtr_options.sdk.handler import NotBegun, Result, failure_of, tell_effects
 from mrtr_options.sdk.questions import question_of_bad_answer
 from mrtr_options.sdk.single_use.outcomes import write_error, write_response
 from mrtr_options.sdk.single_use.refusals import nothing_done, store_unusable
@@ -112,6 +112,7 @@ class TakenRound:
             if may_be_corrected:
                 await self._release()
             else:
+                tell_effects(error, self.effects.names)
                 await self._record(write_error(error))
             raise
         except BaseException as raised:
