@@ -2,9 +2,11 @@
 
 import json
 import re
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Literal
 
@@ -304,3 +306,13 @@ async def test_a_process_that_has_ended_stands_nowhere(
         child.process.kill()
         child.process.join()
         assert await child.position_in(tmp_path / "stranger.py") == ""
+
+
+async def test_processes_end_where_their_block_is_cancelled(tmp_path: Path) -> None:
+    processes: list[ForkServerProcess] = []
+    with anyio.CancelScope() as scope:
+        async with children(tmp_path) as found:
+            processes += [found.child(place).process for place in range(2)]
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert [each.exitcode for each in processes] == 2 * [-signal.SIGKILL]

@@ -68,21 +68,23 @@ class Child:
     async def listen(self) -> None:
         """Read the process's messages until it ends. Its own children may still hold the socket."""
         self.talk.setblocking(False)
-        with self.talk:
-            async with anyio.create_task_group() as group:
+        try:
+            with self.talk:
+                async with anyio.create_task_group() as group:
 
-                async def read() -> None:
-                    while self._read_messages():
-                        await anyio.wait_readable(self.talk)
+                    async def read() -> None:
+                        while self._read_messages():
+                            await anyio.wait_readable(self.talk)
+                        group.cancel_scope.cancel()
+
+                    group.start_soon(read)
+                    await anyio.wait_readable(self.process.sentinel)
                     group.cancel_scope.cancel()
-
-                group.start_soon(read)
-                await anyio.wait_readable(self.process.sentinel)
-                group.cancel_scope.cancel()
-            self._read_messages()
-        self.dead.set()
-        self.up.set()
-        self.news.set()
+                self._read_messages()
+        finally:  # also where the bench is cancelled: it still waits for the end of the process
+            self.dead.set()
+            self.up.set()
+            self.news.set()
 
     def _read_messages(self) -> bool:
         """Read its messages so far; return whether more can come."""
