@@ -3,12 +3,14 @@
 import json
 import re
 import signal
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Literal
+from unittest.mock import Mock
 
 import anyio
 import mcp_types as types
@@ -285,16 +287,16 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
 async def test_the_time_in_which_a_process_waits_for_a_processor_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_line = [0.0, 0.5, 0.5, 0.5]
+    looks = [Counter(thread=nanoseconds) for nanoseconds in (0, 5 * 10**8, 5 * 10**8, 5 * 10**8)]
 
-    def next_look(_: Child) -> float:
-        return in_line.pop(0)
+    def next_look(_: Child) -> Counter[str]:
+        return looks.pop(0)
 
     async with children(tmp_path) as found:
         with monkeypatch.context() as patched:
-            patched.setattr(Child, "_seconds_in_line", next_look)
+            patched.setattr(Child, "_in_line", next_look)
             await found.child(0).wait_for(anyio.Event(), 0.02)
-    assert in_line == []
+    assert looks == []
 
 
 async def test_a_process_that_has_ended_stands_nowhere(
@@ -316,3 +318,19 @@ async def test_processes_end_where_their_block_is_cancelled(tmp_path: Path) -> N
             scope.cancel()
             await anyio.sleep_forever()
     assert [each.exitcode for each in processes] == 2 * [-signal.SIGKILL]
+
+
+async def test_a_server_whose_threads_are_in_line_has_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "PROCESSES", str(tmp_path))
+    thread = tmp_path / "1" / "task" / "2"
+    thread.mkdir(parents=True)
+    (thread / "schedstat").write_text("0 0 0", encoding="utf-8")
+    child = Child(Mock(pid=1), "", Mock(), Mock())
+    began = anyio.current_time()
+    async with anyio.create_task_group() as group:
+        group.start_soon(child.wait_for, anyio.Event(), 0.2)
+        await anyio.wait_all_tasks_blocked()
+        (thread / "schedstat").write_text("0 1000000000 0", encoding="utf-8")
+    assert anyio.current_time() - began > 0.2 + child_process.MOST_IN_LINE * 0.2

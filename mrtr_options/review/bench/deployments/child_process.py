@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import socket
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -19,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+
+PROCESSES = "/proc"
+"""The folder in which the kernel says for how long each thread has been in line."""
 
 WORD_SECONDS = 2.0
 """The longest time for a process to say where it stands."""
@@ -144,18 +148,27 @@ class Child:
         A process in line waits for a processor, which takes longer on a busy machine.
         """
         while seconds > 0.01 and not event.is_set():
-            before = self._seconds_in_line()
+            before = self._in_line()
             with anyio.move_on_after(seconds):
                 await event.wait()
-            seconds = min(self._seconds_in_line() - before, MOST_IN_LINE * seconds)
+            waited = self._in_line() - before  # without threads that are gone
+            seconds = min(waited.total() / 1e9, MOST_IN_LINE * seconds)
 
-    def _seconds_in_line(self) -> float:
-        """Return for how long the two main threads have been in line; 0 where no kernel says so."""
-        found = 0
-        for process in (self.process.pid, os.getpid()):
-            with suppress(OSError):  # a process that is gone
-                found += int(Path(f"/proc/{process}/schedstat").read_text().split()[1])
-        return found / 1e9
+    def _in_line(self) -> Counter[str]:
+        """Return for how many nanoseconds each thread has been in line, where the kernel says so.
+
+        A server may be at work in any of its threads, the bench only in its main thread.
+        """
+        server = f"{PROCESSES}/{self.process.pid}/task"
+        bench = f"{PROCESSES}/{os.getpid()}"
+        threads = [bench]
+        found = Counter[str]()
+        with suppress(OSError):  # the process is gone
+            threads += [f"{server}/{thread}" for thread in os.listdir(server)]
+        for thread in threads:
+            with suppress(OSError):  # the thread is gone
+                found[thread] = int(Path(thread, "schedstat").read_text().split()[1])
+        return found
 
     async def position_in(self, file: Path) -> str:
         """Return the author's lines in this absolute file at which the process stands."""
