@@ -25,9 +25,10 @@ from mrtr_options.review.bench.scenario import Scenario, Words, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.steps import Step
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.check.breaches import without
+from mrtr_options.review.check.breaches import RUN_REQUESTS, without
 from mrtr_options.review.check.cases import at_random, systematic
 from mrtr_options.review.check.report import Report
+from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.grid import Cell, split
 
 SLOW_SECONDS = 0.12
@@ -224,6 +225,25 @@ class Plan:
         """The number of runs, but for the deadly ones."""
         parts = (self.controls, self.before, self.quick, self.schedules, self.long, self.drawn)
         return sum(map(len, parts))
+
+    @property
+    def second_part(self) -> list[Scenario]:
+        """The runs of a second bench, so that both benches end at about the same time.
+
+        It makes the drawn cases while the first bench explores, and the deadly cases while the
+        first one looks at the memory. The crowd is not among them, since it may be left out.
+        """
+        chosen: list[Scenario] = []
+        first = second = 0
+        for scenario in (*self.quick, *self.schedules, *self.long):
+            requests = RUN_REQUESTS + requests_of(scenario.script)
+            is_crowd = len(scenario.callers) >= ROOM
+            if second < first and not is_crowd:
+                chosen.append(scenario)
+                second += requests
+            else:
+                first += requests
+        return [*chosen, *self.drawn, *self.deadly]
 
 
 class Planner:

@@ -32,6 +32,7 @@ from mrtr_options.review.check.breaches import (
 from mrtr_options.review.check.cases import TASKS
 from mrtr_options.review.check.plan import Extent, Pace, Plan, Planner, Proposal
 from mrtr_options.review.check.report import ALSO, Report
+from mrtr_options.review.check.second_bench import SecondBench
 from mrtr_options.review.explore import explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import guarantees
@@ -73,7 +74,10 @@ NOBODY = Listeners()
 
 
 class Review:
-    """The review of a proposal, on servers on which one run is made after the other."""
+    """The review of a proposal, on servers on which one run is made after the other.
+
+    A second bench may make some of the runs. They are held against the contract in their turn.
+    """
 
     def __init__(
         self,
@@ -88,11 +92,14 @@ class Review:
         self.extent = extent
         self.report = report
         self.pace = Pace()
+        self.second = SecondBench()
+        """The runs that are not made on these servers."""
         self.raised: list[str] = []
         """The exceptions of modern runs in which nothing goes wrong at an effect."""
         self.legacy = Counter[str]()
         """The exceptions of an old client's runs."""
         self._listeners = listeners
+        self._planner = Planner(proposal, where, extent, report)
         self._made: list[Made] = []
         self._begun = 0
         self._expected = 1
@@ -126,12 +133,16 @@ class Review:
     @property
     def tracebacks(self) -> list[str]:
         """The latest exceptions of the author's code."""
-        return self.where.raised if isinstance(self.where, Children) else []
+        here = self.where.raised if isinstance(self.where, Children) else []
+        return here + self.second.raised
 
     async def _make(self, scenario: Scenario) -> History:
-        """Make a run, and count it and its exceptions."""
+        """Make a run, or take it from the second bench, and count it and its exceptions."""
         before = Counter(self.tracebacks)
-        history = await run(self.proposal.subject, scenario, self.where)
+        if self.second.makes(scenario):
+            history = await self.second.take(scenario)
+        else:
+            history = await run(self.proposal.subject, scenario, self.where)
         open_calls = len(waiting_calls(history))
         self._made.append(Made(scenario, len(history.exchanges), open_calls))
         raised = Counter(self.tracebacks) - before
@@ -154,19 +165,22 @@ class Review:
 
     # --- the runs -------------------------------------------------------------------------------
 
-    async def make_runs(self, before: Sequence[Scenario] = ()) -> Plan:
-        """Make all runs, and shrink the breaches. Only the deadly cases are left.
+    async def make_plan(self, before: Sequence[Scenario] = ()) -> Plan:
+        """Return the runs of the review.
 
         Args:
             before: Cases that are held against the contract before all others.
         """
-        planner = Planner(self.proposal, self.where, self.extent, self.report)
-        plan = await planner.make_plan(before)
+        plan = await self._planner.make_plan(before)
         self.pace = plan.pace
+        return plan
+
+    async def make_runs(self, plan: Plan) -> None:
+        """Make all runs, and shrink the breaches. Only the deadly cases are left."""
         setups = self.proposal.setups if self.extent.bound else ()
         self._expected = self.report.runs + plan.size + len(setups)
         await self.look([*plan.controls, *plan.before, *plan.quick])
-        await self._look_at_tasks(planner)
+        await self._look_at_tasks()
         await self._look_by_name(plan.schedules)
         await self.look(plan.long)
         for setup in setups:
@@ -176,10 +190,9 @@ class Review:
         if self.report.stopped_early:
             not_made = len(plan.schedules) - len(self.report.observations)
             self.report.leave_out(_STOPPED_EARLY, not_made)
-            return plan
+            return
         await self._make_smaller()
         await self._look_at_memory()
-        return plan
 
     async def look(self, scenarios: Iterable[Scenario]) -> None:
         """Make runs, and hold each against the contract."""
@@ -192,13 +205,13 @@ class Review:
             else:
                 self.hold(await self.play(scenario))
 
-    async def _look_at_tasks(self, planner: Planner) -> None:
+    async def _look_at_tasks(self) -> None:
         """Judge the tasks of a server that hands some out to clients that declare the extension."""
         if not self.report.tasks_seen or self.proposal.subject.option.takes_tasks:
             return  # an option that takes tasks has these among its schedules
         modern = [SCHEDULES[slug].modern for slug in TASKS]
         both = [each for run in modern if run is not None for each in (run.on_one(), run)]
-        await self.look(planner.able(both))
+        await self.look(self._planner.able(both))
 
     async def _look_by_name(self, schedules: Sequence[Scenario]) -> None:
         """Make the runs of the schedules, and store the observation of each."""
@@ -310,7 +323,10 @@ class Review:
         scenario = whole.history.scenario
         scenarios = [made.scenario for made in self._made]
         until = next((at for at, made in enumerate(scenarios, start=1) if made is scenario), 0)
-        earlier = self._made[:until]
+        is_second = self.second.makes(scenario)
+        earlier = [
+            made for made in self._made[:until] if self.second.makes(made.scenario) == is_second
+        ]
 
         async def play(scenario: Scenario) -> History:
             self._fresh_runs += 1

@@ -39,6 +39,7 @@ from mrtr_options.review.check.compared import (
 from mrtr_options.review.check.plan import Extent, Proposal
 from mrtr_options.review.check.report import Report, risks
 from mrtr_options.review.check.review import NOBODY, Listeners, Review
+from mrtr_options.review.check.second_bench import second_bench
 from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.explore import NOT_TRIED, Play
 from mrtr_options.review.judge import guarantees
@@ -243,7 +244,11 @@ async def check_file(
                 if not first:
                     why = "with a state of another server: no question came with a state"
                     report.leave_out(why, 1)
-            plan = await review.make_runs(first)
+            plan = await review.make_plan(first)
+            if plan.second_part and not extent.only:
+                bench = second_bench(review.proposal.subject, extent.hang_seconds, plan.second_part)
+                review.second = await stack.enter_async_context(bench)
+            await review.make_runs(plan)
             report.raised = _unexpected(review)
             if review.pace.is_slow:
                 report.leave_out(f"of batches of calls, {review.pace}")
@@ -317,7 +322,7 @@ async def check_url(
             one = remote.Remote([url], ledger, extent.hang_seconds)
             play = partial(review.play_elsewhere, where=one)
             await check_first_call(play, url, extent.hang_seconds, era=eras[0])
-        await review.make_runs()
+        await review.make_runs(await review.make_plan())
         await _compare(review)
     return await _judged(report, listeners)
 
