@@ -208,17 +208,20 @@ class CallNaming:
         if not isinstance(target, str):  # a resource has no arguments
             return None
         key = call_key_of(ctx, params)
-        value = self._value_of(params, caller)
+        if self.call is None and key is None:
+            return None
+        arguments = arguments_as_read(params)
+        same = self._digest_of(arguments)
+        value = self._value_of(arguments, caller)
         names_a_call = value is not None and value != ""
         is_for_a_caller = caller is not None or self.call_is_secret
         if names_a_call and is_for_a_caller:
             handle = _digest("name", self._source, _as_text(value), caller, target)
             shown = f"{target} {printable(value)} ({printable(caller)})"
             label = None if self.call_is_secret else shown
-            return CallName(handle, None, self._source, self.digest_of(params), label)
+            return CallName(handle, None, self._source, same, label)
         if key is not None:
-            of_key = key.call_of(caller, target)
-            return CallName(of_key, key.made, "call key", self.digest_of(params))
+            return CallName(key.call_of(caller, target), key.made, "call key", same)
         if names_a_call:
             raise refusal(Reason.CALLER_UNKNOWN)
         return None
@@ -227,11 +230,10 @@ class CallNaming:
     def _source(self) -> str:
         return f"argument {self.call!r}" if isinstance(self.call, str) else "call's name"
 
-    def _value_of(self, params: types.InputResponseRequestParams, caller: str | None) -> object:
-        """Return the value by which the author names the call."""
+    def _value_of(self, arguments: dict[str, Any], caller: str | None) -> object:
+        """Return the value by which the author names the call; a function may change the others."""
         if self.call is None:
             return None
-        arguments = arguments_as_read(params)
         if isinstance(self.call, str):
             return arguments.get(self.call)
         try:
@@ -240,17 +242,18 @@ class CallNaming:
             check_arguments()
             raise
 
-    def digest_of(self, params: types.InputResponseRequestParams) -> str:
+    def _digest_of(self, arguments: Mapping[str, Any]) -> str:
         """Return a digest of the arguments that a call made again must have, too.
 
         Those that have their defaults do not count, nor does the way in which a value is written.
         """
-        arguments = arguments_as_read(params, exclude_defaults=True)
+        names = arguments.keys() - defaults_in(arguments)
         if self.same is not None:
-            arguments = {name: arguments[name] for name in self.same if name in arguments}
-        if isinstance(self.call, str) and self.call in arguments:
-            arguments[self.call] = _as_text(arguments[self.call])
-        return digest_of(arguments)
+            names &= set(self.same)
+        said = {name: arguments[name] for name in names}
+        if isinstance(self.call, str) and self.call in said:
+            said[self.call] = _as_text(said[self.call])
+        return digest_of(said)
 
 
 def subject_of(ctx: Context) -> str | None:
@@ -340,9 +343,7 @@ def call_key_of(ctx: Context, params: types.InputResponseRequestParams) -> CallK
     return CallKey(text, ((key.int >> 80) + 1) / 1000)
 
 
-def arguments_as_read(
-    params: types.InputResponseRequestParams, *, exclude_defaults: bool = False
-) -> dict[str, Any]:
+def arguments_as_read(params: types.InputResponseRequestParams) -> dict[str, Any]:
     """Return the arguments of a request as its tool's model reads them, as JSON.
 
     As they were sent where no model has read them. `7` and `"7"` are one integer.
@@ -350,12 +351,23 @@ def arguments_as_read(
     read = request_here().arguments
     if read is None:
         return deepcopy(getattr(params, "arguments", None) or {})  # a function may change them
-    said = read.model_dump(by_alias=True, exclude_defaults=exclude_defaults, warnings=False)
     try:
-        return json.loads(json.dumps(_plain(said)))
+        return json.loads(json.dumps(_plain(read.model_dump(by_alias=True, warnings=False))))
     except ValueError:  # Python reads and writes no more than some thousand digits
         why = "The arguments do not fit: a number is too long."
         raise MCPError(types.INVALID_PARAMS, why) from None
+
+
+def defaults_in(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the arguments of this request that have their defaults, where a model has read them.
+
+    Of an argument with another value every part counts, such as the word that tells its kind.
+    """
+    read = request_here().arguments
+    if read is None:
+        return set()
+    said = read.model_dump(by_alias=True, exclude_defaults=True, warnings=False)
+    return arguments.keys() - said.keys()
 
 
 def _plain(value: Any) -> Any:

@@ -117,13 +117,13 @@ MUTANTS = {
     ),
     "counts a default that is written out": Slip(
         call_key.CallNaming,
-        "digest_of",
-        "arguments_as_read(params, exclude_defaults=True)",
-        "(getattr(params, 'arguments', None) or {})",
+        "_digest_of",
+        "arguments.keys() - defaults_in(arguments)",
+        "arguments.keys()",
     ),
     "reads a name as it was sent": Slip(
         call_key.CallNaming,
-        "_value_of",
+        "name_of",
         "arguments_as_read(params)",
         "(getattr(params, 'arguments', None) or {})",
     ),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import mcp_types as types
 import pytest
@@ -112,6 +112,17 @@ def test_an_absent_argument_names_no_call(absent: dict[str, Any] | None) -> None
     assert name_of(REFERENCE, absent) is None
 
 
+class Card(BaseModel):
+    kind: Literal["card"] = "card"
+    number: str
+
+
+class Iban(BaseModel):
+    kind: Literal["iban"] = "iban"
+    number: str
+
+
+IBAN = {"kind": "iban", "number": "7"}
 DAY = "2026-12-01"
 WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
     "an amount": (Decimal, "40.00", 40, True),
@@ -120,6 +131,7 @@ WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
     "a large one": (Decimal, "1e999", "10e998", True),
     "a time": (datetime, "2026-12-01T13:00:00+01:00", "2026-12-01T12:00:00Z", True),
     "a number or a text": (int | str, 7, "7", True),
+    "one of two kinds": (Card | Iban, {"kind": "card", "number": "7"}, IBAN, False),
     "amounts by day": (dict[date, set[Decimal]], {DAY: [1, "2.0"]}, {DAY: [2, 1]}, True),
 }
 """The type of an argument, two ways to send it, and whether they are one value."""
