@@ -253,7 +253,7 @@ class CallNaming:
         said = {name: arguments[name] for name in names}
         if isinstance(self.call, str) and self.call in said:
             said[self.call] = _as_text(said[self.call])
-        return digest_of(said)
+        return digest(_canonical(said))
 
 
 def subject_of(ctx: Context) -> str | None:
@@ -402,11 +402,6 @@ def _plain_scalar(value: Any) -> Any:
 
 def _plain_key(name: object) -> object:
     return name if isinstance(name, str | int) else str(_plain(name))
-
-
-def digest_of(arguments: Mapping[str, Any] | None) -> str:
-    """Return a digest of the arguments of a call; see `_canonical`."""
-    return digest(_canonical(arguments or {}))
 
 
 def _as_text(value: object) -> str:
