@@ -116,10 +116,7 @@ MUTANTS = {
         server.Tool, "_with_outcomes", "error = meant_by(failure)", "error = failure"
     ),
     "counts a default that is written out": Slip(
-        call_key.CallNaming,
-        "_digest_of",
-        "arguments.keys() - defaults_in(arguments)",
-        "arguments.keys()",
+        call_key, "defaults_in", "exclude_defaults=True", "exclude_unset=True"
     ),
     "reads a name as it was sent": Slip(
         call_key.CallNaming,
