@@ -231,7 +231,7 @@ class CallNaming:
         return f"argument {self.call!r}" if isinstance(self.call, str) else "call's name"
 
     def _value_of(self, arguments: dict[str, Any], caller: str | None) -> object:
-        """Return the value by which the author names the call; a function may change the others."""
+        """Return the value that names the call. A function of the author may change arguments."""
         if self.call is None:
             return None
         if isinstance(self.call, str):

@@ -132,6 +132,7 @@ WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
     "a time": (datetime, "2026-12-01T13:00:00+01:00", "2026-12-01T12:00:00Z", True),
     "a number or a text": (int | str, 7, "7", True),
     "one of two kinds": (Card | Iban, {"kind": "card", "number": "7"}, IBAN, False),
+    "a list of two kinds": (list[Card | Iban], [{"number": "7"}], [IBAN], False),
     "amounts by day": (dict[date, set[Decimal]], {DAY: [1, "2.0"]}, {DAY: [2, 1]}, True),
 }
 """The type of an argument, two ways to send it, and whether they are one value."""
@@ -146,6 +147,17 @@ def test_values_name_one_call_if_they_are_equal_as_their_type_reads_them(what: s
     assert named is not None
     assert again is not None
     assert [named == again, named.same == again.same] == [is_equal] * 2
+
+
+def test_an_argument_of_another_kind_beside_the_name_is_another_one() -> None:
+    model = create_model("Model", reference=(str, ...), pay=(Card | Iban, ...), fee=(int, 1))
+    card: Any = {"kind": "card", "number": "7"}
+    sent: list[dict[str, Any]] = [{"pay": card}, {"pay": card, "fee": 1}, {"pay": IBAN}]
+    names = [name_of(REFERENCE, {"reference": "R1"} | each, model=model) for each in sent]
+    first, written_out, other = [each for each in names if each is not None]
+    assert first == written_out == other
+    assert first.same == written_out.same
+    assert first.same != other.same
 
 
 def test_a_version_that_reads_another_type_knows_a_call_by_its_name() -> None:

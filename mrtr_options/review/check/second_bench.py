@@ -45,18 +45,9 @@ def _make_runs(
     results: Connection,
 ) -> None:
     """Make runs in this order, and send the result of each; a task for `starting`."""
-    anyio.run(_send_runs, subject, scenarios, folder, hang_seconds, results)
 
-
-async def _send_runs(
-    subject: Subject,
-    scenarios: Sequence[Scenario],
-    folder: Path,
-    hang_seconds: float,
-    results: Connection,
-) -> None:
-    servers = Children(subject.option, folder, hang_seconds=hang_seconds)
-    with quiet_servers():
+    async def make() -> None:
+        servers = Children(subject.option, folder, hang_seconds=hang_seconds)
         try:
             async with servers.running():
                 for scenario in scenarios:
@@ -64,6 +55,9 @@ async def _send_runs(
                     results.send((history, servers.raised))
         except UsageError as error:
             results.send(error)
+
+    with quiet_servers():
+        anyio.run(make)
 
 
 # --- in the first bench -------------------------------------------------------------------------
