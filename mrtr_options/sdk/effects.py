@@ -132,6 +132,7 @@ class CallEffects:
         call: A number of the call's own, of which its idempotency keys are made.
         is_named: Whether the call has a name, under which it is known when it is made again.
         is_in_doubt: Whether the handler failed after an effect, in a process that recorded it.
+        is_handed_on: Whether the next call of its name goes on with it, as on an engine.
         may_repeat: Whether an effect may be done again, since its destination honours keys.
         save: Saves them before an effect begins.
         ending: The exception that ended the handler without an effect, or without its user's
@@ -146,6 +147,7 @@ class CallEffects:
     call: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     is_named: bool = False
     is_in_doubt: bool = False
+    is_handed_on: bool = False
     may_repeat: bool = False
     save: Callable[[CallEffects], Awaitable[None]] = _save_nowhere
     ending: Exception | None = None
@@ -358,7 +360,7 @@ def with_effects(result: types.CallToolResult, effects: CallEffects) -> types.Ca
     """Return the result of a refused call. A named one says what it has done before."""
     if isinstance(effects.ending, Unknown):
         return result
-    if effects.left_open:
+    if effects.left_open or effects.is_handed_on:
         then = _IS_OPEN
     elif effects.is_named and effects.keeps_name():
         then = _IS_KEPT

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -170,12 +171,16 @@ async def _once_more(send: Send) -> None:
             await send(asked, ONE)
 
 
+@standing_in("J", "L")
 async def test_not_done_after_an_effect_that_was_given_up_asks_its_destination(
-    tmp_path: Path,
+    stand_in: str, tmp_path: Path
 ) -> None:
     till = Till()
+    attempts = count(1)
 
     async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        if next(attempts) == 2:
+            raise sdk.NotDone("The shop is closed.")
         with anyio.CancelScope() as patience:
 
             async def charge(key: str) -> None:
@@ -183,12 +188,16 @@ async def test_not_done_after_an_effect_that_was_given_up_asks_its_destination(
                 patience.cancel()
                 await anyio.sleep_forever()
 
-            number = await ctx.once("pay", charge, settled=lambda: till.charged or False)
+            number = await once(ctx)("pay", charge, settled=lambda: till.charged or False)
             return result(f"charge {number}")
         raise sdk.NotDone("It took too long.")
 
-    async with served("J", pay, tmp_path) as send:
-        assert "may have: 'pay'" in text_of(await send())
+    async with served(stand_in, pay, tmp_path) as send:
+        for word in "too long", "closed":
+            said = text_of(await send())
+            assert word in said
+            assert "this call did something, or may have: 'pay'" in said
+            assert "Who calls again and goes on learns what became of it" in said
         assert text_of(await send()) == "charge 1"
     assert till.charged == 1
 

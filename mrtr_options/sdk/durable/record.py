@@ -25,7 +25,7 @@ from mrtr_options.sdk.durable.events import (
     Reply,
 )
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
-from mrtr_options.sdk.effects import NotDone, Unknown
+from mrtr_options.sdk.effects import ENDINGS, NotDone, Unknown
 from mrtr_options.sdk.handler import reason_of, refusal, telling_of
 from mrtr_options.sdk.questions import (
     AnyQuestion,
@@ -65,7 +65,7 @@ class Record:
     def __post_init__(self) -> None:
         self.size = length(self.begun)
         before = self.begun.before
-        self.attempt = replace(before, steps={**before.steps}, values={**before.values})
+        self.attempt = Attempt({**before.steps}, {**before.values}, first=before.first)
 
     @property
     def output(self) -> Output | None:
@@ -105,6 +105,16 @@ class Record:
         """The client that sent the latest answers."""
         return next(reversed(self.answers.values()), self.begun).caller
 
+    @property
+    def left_open(self) -> list[str]:
+        """The steps in doubt that the author of this attempt has no word on.
+
+        An earlier attempt began them, or their destination is to be asked first.
+        """
+        in_doubt = [key for key, value in self.attempt.steps.items() if value is None]
+        to_settle = {*self.begun.before.steps, *self.attempt.to_settle}
+        return [key for key in in_doubt if key in to_settle]
+
     def ended(self, outcome: Outcome | None) -> Ended:
         """Return how the call ends, and whether it frees its name.
 
@@ -112,8 +122,9 @@ class Record:
         no answer in time, or the handler failed; or if its author says that nothing was done, and
         no step is done.
 
-        The next call of its name tries again what ended in `Unknown`, or in an unanswered question
-        of an attempt that began no step of its own; unless what its steps returned is too long.
+        The next call of its name tries again what ended in `Unknown`, what ended in a text and left
+        a step open, and what ended in an unanswered question of an attempt that began no step of
+        its own; unless what its steps returned is too long.
 
         Args:
             outcome: What the handler came to; None for a call that is cancelled.
@@ -125,7 +136,8 @@ class Record:
         steps = self.attempt.steps
         effects = [*steps]
         is_idle = bool(effects) and steps.keys() == self.begun.before.steps.keys()
-        if isinstance(outcome, Unknown) or (is_unanswered and is_idle):
+        is_open = isinstance(outcome, ENDINGS) and bool(self.left_open)
+        if isinstance(outcome, Unknown) or is_open or (is_unanswered and is_idle):
             unknown = Ended(outcome, effects=effects, unknown=self.attempt)
             return unknown if self.has_room(unknown) else replace(unknown, unknown=None)
         if isinstance(outcome, NotDone):  # the author's word on what is not done for certain

@@ -471,9 +471,10 @@ class DurableStore:
                 return types.InputRequiredResult(input_requests=dict(requests), request_state=state)
             case Ended(outcome=None):
                 raise refusal(Reason.UNKNOWN_CALL)
-            case Ended(outcome=Exception() as error, effects=effects):
+            case Ended(outcome=Exception() as error, effects=effects, unknown=handed_on):
                 here = effects_here()
                 here.add(effects)
+                here.is_handed_on = handed_on is not None
                 here.is_in_doubt = bool(effects)
                 raise error
             case Ended(outcome=types.Result() as result):
