@@ -1,7 +1,7 @@
 """A handler of option L's stand-in, a store that serves it, and helpers for its rounds."""
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,11 +18,11 @@ from mrtr_options.demo.call import converse
 from mrtr_options.sdk.durable import CallParams, DurableContext, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
 from tests.bounds import SECONDS
-from tests.sdk.fakes import deliver, modern, named, result, who
+from tests.sdk.fakes import deliver, named, result, who
 from tests.sending import Response, text_of
 
 Ctx = DurableContext[Any]
-Stated = Callable[..., Coroutine[Any, Any, Response]]
+Send = Callable[..., Awaitable[Response]]
 
 ON: types.InputResponses = {GO_ON: types.ElicitResult(action="accept")}
 """The answer to the form that asks whether to go on waiting."""
@@ -57,6 +57,22 @@ async def couple(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     return result(f"{one.name} and {two.name}")
 
 
+@dataclass
+class Served:
+    """A handler that a store serves; it is called to send it a round.
+
+    Attributes:
+        store: The store.
+        handler: The handler as it is served.
+    """
+
+    store: DurableStore
+    handler: Callable[[Any, Any], Awaitable[Response]]
+
+    async def __call__(self, answers: Any = None, asked: Any = None, **more: Any) -> Response:
+        return await deliver(self.handler, asked, answers, **more)
+
+
 @asynccontextmanager
 async def served(
     url: str | None,
@@ -66,11 +82,8 @@ async def served(
     codec: RequestStateCodec | None = None,
     how: Mapping[str, Any] = {},
     **bounds: Any,
-) -> AsyncGenerator[Stated]:
-    """Open a store for a bounded time, and yield a function that sends it a round.
-
-    `how` has options of `store.linear`.
-    """
+) -> AsyncGenerator[Served]:
+    """Open a store for a bounded time, and serve a handler; `how` has options of `store.linear`."""
     usual: dict[str, Any] = {
         "version": "1",
         "idle_seconds": 600,
@@ -79,28 +92,18 @@ async def served(
         "while_working": "state",
     }
     store = DurableStore(**usual | bounds)
-    call = store.linear(handler, **how)
-
-    async def send(
-        answers: types.InputResponses | None = None,
-        asked: Response | None = None,
-        *,
-        forms: bool = True,
-        **more: Any,
-    ) -> Response:
-        return await deliver(call, asked, answers, ctx=modern(forms=forms), **more)
-
+    send = Served(store, store.linear(handler, **how))
     with anyio.fail_after(SECONDS):
         async with store.serving(world, database=url, codec=codec):
             yield send
 
 
-async def asked_by(send: Stated) -> Response:
+async def asked_by(send: Send) -> Response:
     """Begin a call and return its first question, however long that takes on a busy machine."""
     return await ended(send, await send())
 
 
-async def ended(send: Stated, response: Response) -> Response:
+async def ended(send: Send, response: Response) -> Response:
     """Retry a round while the server holds it, go on waiting, and return its outcome."""
 
     async def following(_: object, response: Response) -> Response | None:
@@ -112,13 +115,13 @@ async def ended(send: Stated, response: Response) -> Response:
     return last
 
 
-async def go_on(send: Stated, held: Response) -> Response:
+async def go_on(send: Send, held: Response) -> Response:
     """Send a held round again, as a client does whose user goes on waiting."""
     asked = isinstance(held, types.InputRequiredResult) and held.input_requests
     return await send(ON if asked else None, held)
 
 
-async def held_until(is_so: Callable[[], bool], send: Stated, held: Response) -> Response:
+async def held_until(is_so: Callable[[], bool], send: Send, held: Response) -> Response:
     """Retry a round while the server holds it, until its call has come so far.
 
     A server that is slow holds a round before its answer is on record, or before its call began.
@@ -129,7 +132,7 @@ async def held_until(is_so: Callable[[], bool], send: Stated, held: Response) ->
     return held
 
 
-async def finish(first: Stated, asked: Response, last: Stated) -> str:
+async def finish(first: Send, asked: Response, last: Send) -> str:
     """Answer the two questions of `couple` through two instances, and return the call's text."""
     asked = await first(named("Ann", "one"), asked)
     return text_of(await last(named("Bob", "two"), asked))
@@ -142,7 +145,7 @@ def is_held(response: Response) -> bool:
     return response.input_requests is None or set(response.input_requests) == {GO_ON}
 
 
-async def refused(send: Stated, *round: Any, **more: Any) -> str:
+async def refused(send: Send, *round: Any, **more: Any) -> str:
     """Send a round that is refused, and return the reason."""
     with pytest.raises(MCPError) as error:
         await send(*round, **more)

@@ -29,7 +29,7 @@ from mrtr_options.sdk.durable.sealing import MAX_BYTES
 from mrtr_options.sdk.questions import Declined, Question
 from tests.sdk.durable_calls import (
     Ctx,
-    Stated,
+    Send,
     World,
     asked_by,
     ended,
@@ -356,7 +356,7 @@ async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(eng
     firsts: list[Response] = []
     async with served(engine, world) as here, served(engine, world) as there:
 
-        async def begin(send: Stated) -> None:
+        async def begin(send: Send) -> None:
             firsts.append(await send(key=key))
 
         async with anyio.create_task_group() as group:

@@ -14,7 +14,7 @@ from pydantic import create_model
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT, new_call_key
-from mrtr_options.sdk.durable import CallAbandoned, CallParams, DurableStore
+from mrtr_options.sdk.durable import CallAbandoned, CallParams
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.events import Begun
 from mrtr_options.sdk.durable.store import GO_ON
@@ -22,7 +22,7 @@ from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
 from tests.sdk.durable_calls import NAMED, Ctx, World, asked_by, held_until, refused, served
-from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, no, params, result, who
+from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, no, params, result, who
 from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -37,12 +37,9 @@ async def charge(ctx: Ctx, call: CallParams) -> types.CallToolResult:
 
 
 async def test_a_call_that_is_made_again_gets_a_result_that_says_so(sqlite: str) -> None:
-    store = DurableStore(version="1", wait_seconds=SECONDS)
-    call = store.linear(charge, **NAMED)
-    with anyio.fail_after(SECONDS):
-        async with store.serving(World(), database=sqlite):
-            await deliver(call, await deliver(call), named("Ann"))
-            repeat = await call(modern(), params())
+    async with served(sqlite, World(), charge, how=NAMED) as send:
+        await send(named("Ann"), await send())
+        repeat = await send.handler(modern(), params())
     assert isinstance(repeat, types.CallToolResult)
     assert set((repeat.meta or {})[REPEAT]) == {"since"}
 
@@ -85,24 +82,20 @@ async def test_a_call_held_while_an_ended_one_of_its_name_is_looked_at_is_not_to
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    store = DurableStore(version="1", wait_seconds=SECONDS, while_working="state")
-    call = store.linear(charge, **NAMED)
 
     async def look(handle: str) -> None:
         await anyio.sleep_forever()
 
-    with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=sqlite):
-            with pytest.raises(Declined):
-                await deliver(call, await deliver(call), no())
-            with monkeypatch.context() as patch:
-                patch.setattr(store, "wait_seconds", 0.01)
-                patch.setattr(store.engine, "look", look)
-                held = await deliver(call)
-            asked = await deliver(call, held)
-            assert key_of(asked) == "who"
-            done = await deliver(call, asked, named("Ann"))
-    assert text_of(done) == "done"
+    async with served(sqlite, world, charge, how=NAMED) as send:
+        with pytest.raises(Declined):
+            await send(no(), await send())
+        with monkeypatch.context() as patch:
+            patch.setattr(send.store, "wait_seconds", 0.01)
+            patch.setattr(send.store.engine, "look", look)
+            held = await send()
+        asked = await send(None, held)
+        assert key_of(asked) == "who"
+        assert text_of(await send(named("Ann"), asked)) == "done"
     assert world.kinds() == ["charge"]
 
 
@@ -245,24 +238,21 @@ async def test_an_attempt_that_is_held_before_it_begins_has_the_record_of_the_on
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    store = DurableStore(version="1", wait_seconds=SECONDS, while_working="state")
-    call = store.linear(sending(world, "sent before"), **NAMED)
-    with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=sqlite):
-            with pytest.raises(sdk.Unknown):
-                await deliver(call, await deliver(call), named("Bob"))
-            begin = store.engine.begin
+    async with served(sqlite, world, sending(world, "sent before"), how=NAMED) as send:
+        with pytest.raises(sdk.Unknown):
+            await send(named("Bob"), await send())
+        begin = send.store.engine.begin
 
-            async def begin_the_first(name: str, handle: str, begun: Begun) -> object:
-                if handle.endswith("-1"):
-                    await anyio.sleep_forever()
-                return await begin(name, handle, begun)
+        async def begin_the_first(name: str, handle: str, begun: Begun) -> object:
+            if handle.endswith("-1"):
+                await anyio.sleep_forever()
+            return await begin(name, handle, begun)
 
-            with monkeypatch.context() as patch:
-                patch.setattr(store, "wait_seconds", 0.5)
-                patch.setattr(store.engine, "begin", begin_the_first)
-                held = await deliver(call)
-            done = await deliver(call, await deliver(call, held), named("Ann"))
+        with monkeypatch.context() as patch:
+            patch.setattr(send.store, "wait_seconds", 0.5)
+            patch.setattr(send.store.engine, "begin", begin_the_first)
+            held = await send()
+        done = await send(named("Ann"), await send(None, held))
     assert text_of(done) == "pay done, sent before for Ann"
     assert world.kinds() == ["pay", "send"]
 
@@ -281,18 +271,15 @@ async def test_an_attempt_whose_question_nobody_answered_is_followed_by_another_
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    store = DurableStore(version="1", wait_seconds=SECONDS, while_working="state")
-    call = store.linear(sending(world, "sent before"), **NAMED)
-    with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=sqlite):
-            with pytest.raises(sdk.Unknown):
-                await deliver(call, await deliver(call), named("Ann"))
-            with monkeypatch.context() as patch:  # of this attempt alone
-                patch.setattr(store, "idle_seconds", 0.5)
-                asked = await deliver(call)
-            while await deliver(call) == asked:
-                await anyio.lowlevel.checkpoint()
-            done = text_of(await deliver(call, await deliver(call), named("Ann")))
+    async with served(sqlite, world, sending(world, "sent before"), how=NAMED) as send:
+        with pytest.raises(sdk.Unknown):
+            await send(named("Ann"), await send())
+        with monkeypatch.context() as patch:  # of this attempt alone
+            patch.setattr(send.store, "idle_seconds", 0.5)
+            asked = await send()
+        while await send() == asked:
+            await anyio.lowlevel.checkpoint()
+        done = text_of(await send(named("Ann"), await send()))
     assert done == "pay done, sent before for Ann"
     assert world.kinds() == ["pay", "send"]
 

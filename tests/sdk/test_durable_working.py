@@ -10,7 +10,7 @@ from mcp import MCPError
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
 from tests.sdk.durable_calls import ON, Ctx, asked_by, ended, refused, served
-from tests.sdk.fakes import ON_ASYNCIO, key_of, named, no, result, who
+from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, no, result, who
 from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -67,7 +67,7 @@ async def test_no_response_by_default_has_a_state_and_no_question_where_a_form_c
 
     async with served(sqlite, None, handler, **FORM) as send:
         assert key_of(await send()) == GO_ON
-        alone = await send(forms=False)
+        alone = await send(ctx=modern(forms=False))
         assert isinstance(alone, types.InputRequiredResult)
         assert alone.input_requests is None
         assert alone.request_state

@@ -17,14 +17,14 @@ from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 
 from mrtr_options.review.bench.world.temporal import Server
-from mrtr_options.sdk.durable import CallParams, DurableStore
+from mrtr_options.sdk.durable import CallParams
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from mrtr_options.sdk.durable.events import Ended, Stepped
 from mrtr_options.sdk.durable.position import Position
 from mrtr_options.sdk.durable.sealing import Seal
-from tests.bounds import KEY, SECONDS
-from tests.sdk.durable_calls import Ctx, World, ended, reason, served
-from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, params, result, unfit
+from tests.bounds import KEY
+from tests.sdk.durable_calls import Ctx, World, ended, held_until, reason, served
+from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, unfit
 from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -171,23 +171,19 @@ async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_l
     async def slow(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         return result(await ctx.step("slow", effect))
 
-    store = DurableStore(version="1", wait_seconds=0.2, rounds=1000, while_working="state")
-    call = store.linear(slow)
-    with anyio.fail_after(SECONDS):
-        async with store.serving(None, database=temporal.apart()):
-            held = await call(modern(), params())
-            while not begun.is_set():  # a slow server holds the round before its call began
-                held = await call(modern(), params(None, held))
-            assert isinstance(held, types.InputRequiredResult)
-            handle = Position.of(held.request_state or "").handle
-            assert (await store.engine.look(handle)).output is None
-            if ends == "stopped":
-                await store.engine.stop(handle)
-                await is_cancelled.wait()
-            may_end.set()
-            output = None
-            while output is None:
-                output = (await store.engine.look(handle)).output
+    async with served(temporal.apart(), None, slow, wait_seconds=0.2) as send:
+        held = await held_until(begun.is_set, send, await send())
+        assert isinstance(held, types.InputRequiredResult)
+        handle = Position.of(held.request_state or "").handle
+        engine = send.store.engine
+        assert (await engine.look(handle)).output is None
+        if ends == "stopped":
+            await engine.stop(handle)
+            await is_cancelled.wait()
+        may_end.set()
+        output = None
+        while output is None:
+            output = (await engine.look(handle)).output
     assert isinstance(output, Ended)
     if ends == "finished":
         assert isinstance(output.outcome, types.CallToolResult)

@@ -1,27 +1,24 @@
 """Tests of `ctx.until` of H and L: a tool waits for work done elsewhere, seconds for minutes."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
-import anyio
 import mcp_types as types
 import pytest
 
 from examples.pay_by_link import Shop, buy
-from mrtr_options.sdk.durable import CallParams, DurableStore
-from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import CallParams, ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
-from tests.bounds import SECONDS
-from tests.sdk.durable_calls import asked_by, ended, held_until
+from tests.sdk.durable_calls import Send, asked_by, ended, held_until, served
 from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, modern, result, until
-from tests.sending import Response, text_of
+from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 CLIENT = capabilities(form=True, url=True)
 OPENED: types.InputResponses = {"pay": types.ElicitResult(action="accept")}
-Send = Callable[..., Any]
 
 
 class Provider:
@@ -51,15 +48,8 @@ class Provider:
 async def serving(provider: Provider, url: str, seconds: float) -> AsyncGenerator[Send]:
     """Serve the example for a bounded time; the function sends a round of an order."""
     shop = Shop(provider.receipt_of, provider.ship, seconds, poll_seconds=0.05)
-    store = DurableStore(version="1", wait_seconds=0.3, rounds=1000)
-    call = store.linear(buy)
-
-    async def send(answers: Any = None, asked: Response | None = None) -> Response:
-        return await deliver(call, asked, answers, ctx=modern(CLIENT), order="A1")
-
-    with anyio.fail_after(SECONDS):
-        async with store.serving(shop, database=url):
-            yield send
+    async with served(url, shop, buy, while_working="form", wait_seconds=0.3) as send:
+        yield partial(send, ctx=modern(CLIENT), order="A1")
 
 
 async def test_a_payment_by_link_that_arrives_after_a_restart_is_found_and_shipped_once(
