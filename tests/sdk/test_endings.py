@@ -17,7 +17,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
 from tests.bounds import SECONDS
@@ -285,20 +285,6 @@ async def test_a_repeat_takes_one_read_however_many_rounds_its_call_had(
     statements = statements_of(store, monkeypatch)
     assert await send() == done
     assert [each.split()[0] for each in statements] == ["SELECT"]
-
-
-class Secret(BaseModel):
-    """Arguments in which a secret names the call, and its text may be written in two ways."""
-
-    reference: SecretStr
-
-
-async def test_a_secret_and_an_accent_name_calls_by_their_text(store: Any) -> None:
-    guard = sdk.single_use(store, call="reference", call_is_secret=True)
-    tool = sdk.Tool("pay", "Pays.", Secret, sdk.keyed_replay(paying(Till())), [guard]).call
-    asked = [await deliver(tool, reference=each) for each in ("\u00e9", "e\u0301", "tea")]
-    assert asked[0] == asked[1]
-    assert asked[0] != asked[2]
 
 
 @pytest.mark.parametrize(

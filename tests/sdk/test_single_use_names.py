@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, SecretStr, create_model
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import (
@@ -131,6 +131,9 @@ WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
     "a large one": (Decimal, "1e999", "10e998", True),
     "a time": (datetime, "2026-12-01T13:00:00+01:00", "2026-12-01T12:00:00Z", True),
     "a number or a text": (int | str, 7, "7", True),
+    "an accent": (str, "\u00e9", "e\u0301", True),
+    "one of a secret": (SecretStr, "\u00e9", "e\u0301", True),
+    "two secrets": (SecretStr, "tea", "cup", False),
     "one of two kinds": (Card | Iban, {"kind": "card", "number": "7"}, IBAN, False),
     "a list of two kinds": (list[Card | Iban], [{"number": "7"}], [IBAN], False),
     "amounts by day": (dict[date, set[Decimal]], {DAY: [1, "2.0"]}, {DAY: [2, 1]}, True),
