@@ -210,17 +210,22 @@ def sending(world: World, found: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("found", "said", "effects"),
+    ("of", "found", "said", "effects"),
     [
-        ("sent before", "pay done, sent before for Ann", ["pay", "send"]),
-        (False, "pay done, sent by now for Ann", ["pay", "send", "send"]),
+        ({"x": "sent"}, "sent before", "pay done, sent before for Ann", ["pay", "send"]),
+        ({"x": "not sent"}, False, "pay done, sent by now for Ann", ["pay", "send", "send"]),
+        (
+            {"x": "", "key": new_call_key()},
+            False,
+            "pay done, sent by now for Ann",
+            ["pay", "send", "send"],
+        ),
     ],
 )
 async def test_an_unknown_call_that_is_made_again_does_what_is_not_done(
-    engine: str, found: Any, said: str, effects: list[str]
+    engine: str, of: dict[str, Any], found: Any, said: str, effects: list[str]
 ) -> None:
     world = World()
-    of = {"x": f"unknown {found}"}
     async with served(engine, world, sending(world, found), how=NAMED) as send:
         asked = await send(**of)
         for _ in range(2):  # a round that is sent again is answered from the record
@@ -255,16 +260,6 @@ async def test_an_attempt_that_is_held_before_it_begins_has_the_record_of_the_on
         done = await send(named("Ann"), await send(None, held))
     assert text_of(done) == "pay done, sent before for Ann"
     assert world.kinds() == ["pay", "send"]
-
-
-async def test_an_unknown_call_under_a_call_key_is_tried_again(sqlite: str) -> None:
-    world = World()
-    key = new_call_key()
-    async with served(sqlite, world, sending(world, False), how=NAMED) as send:
-        with pytest.raises(sdk.Unknown):
-            await send(named("Ann"), await send(key=key), key=key)
-        done = text_of(await send(named("Ann"), await send(key=key), key=key))
-    assert done == "pay done, sent by now for Ann"
 
 
 async def test_an_attempt_whose_question_nobody_answered_is_followed_by_another_one(
