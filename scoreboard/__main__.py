@@ -2,6 +2,7 @@
 
 import sys
 
+from mrtr_options.terminal import run
 from scoreboard.rounds import main
 
-sys.exit(main())
+sys.exit(run(main))

@@ -8,15 +8,13 @@ for bad input, 130 after Ctrl-C.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mrtr_options.terminal import Parser, console, markdown, refuse
-from mrtr_options.terminal import run as run_command
+from mrtr_options.terminal import Parser, console, markdown, refuse, run
 from scoreboard import ROOT, chosen
 from scoreboard.board import Scoreboard
 from scoreboard.board import read as read_board
@@ -174,14 +172,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--since", metavar="COMMIT", help="print each cell that has changed since a commit"
     )
     args = parser.parse_args(argv)
-    return run_command(lambda: _rounds(args))
-
-
-def _rounds(args: argparse.Namespace) -> int:
     now = read_board()
     if args.run:
-        for run in chosen(args.run, runs_of(now), "cell with a run"):
-            print("\n".join(run))
+        for lines in chosen(args.run, runs_of(now), "cell with a run"):
+            print("\n".join(lines))
     elif args.name:
         known = {library.name: library for library in every_library(now)}
         print(*map(of_library, chosen(args.name, known, "library")), sep="\n\n")
@@ -207,4 +201,4 @@ def _rounds(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from mrtr_options.terminal import run as run_command
 from tests.bounds import SECONDS
 
 REPOSITORY = Path(__file__).parent.parent
@@ -89,12 +90,12 @@ def printed(main: Callable[[list[str]], object], *argv: str, code: int = 0) -> s
     return out.getvalue()
 
 
-def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
+def refusal(main: Callable[[list[str]], int], argv: list[str]) -> str:
     """Return the one line of the error with which a command refuses its arguments."""
     out = io.StringIO()
     err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
-        main(argv)
+        run_command(lambda: main(argv))
     assert ended.value.code == 2
     assert out.getvalue() == ""
     assert err.getvalue().count("\n") == 1

@@ -33,8 +33,10 @@ def _plain(ctx: Any, params: Any) -> Any:
     return sdk.text("")
 
 
+GUARD = cast("Any", partial(sdk.single_use, sdk.SqliteStore(":memory:")))
+
 WRAPPERS: dict[str, Callable[[Any], object]] = {
-    "single_use": sdk.single_use(sdk.SqliteStore(":memory:")),
+    "single_use": GUARD(),
     "legacy_shim": sdk.legacy_shim,
     "ask_again": sdk.ask_again,
     "Tool": tool,
@@ -80,6 +82,7 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
     ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
+    (r"takes a whole number for attempts, not 1\.5", lambda of: GUARD(attempts=1.5)),
     ("for principal that is not async", lambda of: sdk.Settings(principal=ASYNC)),
     ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
     (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
@@ -124,10 +127,4 @@ def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
 
 def test_no_pause_and_no_wait_for_another_delivery_can_be_asked_for() -> None:
     sdk.ResumingClient(Mock(), pause_seconds=0)
-    sdk.single_use(sdk.SqliteStore(":memory:"), wait_seconds=0)
-
-
-def test_attempts_that_are_no_whole_number_are_refused_where_they_are_given() -> None:
-    attempts: Any = 1.5
-    with pytest.raises(TypeError, match=r"takes a whole number for attempts, not 1\.5"):
-        sdk.single_use(sdk.SqliteStore(":memory:"), attempts=attempts)
+    GUARD(wait_seconds=0)

@@ -7,7 +7,6 @@ Ctrl-C.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -51,10 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="keep these runs, beside the others of the same version of the client",
     )
     args = parser.parse_args(argv)
-    return run_command(lambda: _clients(args))
-
-
-def _clients(args: argparse.Namespace) -> int:
     troubles = chosen(args.only, TROUBLES, "trouble")
     wanted = chosen(args.clients, peers(), "client")
     ways = [*SERVERS.values()] if args.server is None else [*map(way, args.server.split(","))]
@@ -155,4 +150,4 @@ def _kept(peer: Peer, report: Report, is_whole: bool) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command(main))

@@ -69,10 +69,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not KEPT.path.parent.is_dir():
         refuse("the suite is run in a clone of the repository; this is not one")
     require_node()
-    return run(lambda: _conformance(names))
-
-
-def _conformance(names: Sequence[str]) -> int:
     results: dict[str, dict[str, str]] = {}
     wrong = False
     for name in names or sorted(EXPECTED):
@@ -122,4 +118,4 @@ def status_of(checks: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

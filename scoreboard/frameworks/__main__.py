@@ -8,15 +8,13 @@ on where it was interrupted. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 import anyio
 
 from mrtr_options.review.show.progress import counting
-from mrtr_options.terminal import Parser, console, refuse
-from mrtr_options.terminal import run as run_command
+from mrtr_options.terminal import Parser, console, refuse, run
 from scoreboard import chosen
 from scoreboard.board import Scoreboard, changed, keep, not_built, play, read, show
 from scoreboard.frameworks import page
@@ -48,10 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print what is kept of them")
     args = parser.parse_args(argv)
-    return run_command(lambda: _frameworks(args))
-
-
-def _frameworks(args: argparse.Namespace) -> int:
     known = frameworks()
     board = read()
     if args.case and not args.only:
@@ -107,4 +101,4 @@ def _keep_cases(framework: Framework, variant: Variant, found: FrameworkReview) 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

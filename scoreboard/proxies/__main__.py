@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import anyio
 
 from mrtr_options.review.show.progress import counting
-from mrtr_options.terminal import Parser
-from mrtr_options.terminal import run as run_command
+from mrtr_options.terminal import Parser, run
 from scoreboard import chosen
 from scoreboard.board import Scoreboard, keep
 from scoreboard.proxies import guards, page
@@ -41,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--guards", action="store_true", help="the guards that others sell, in place of proxies"
     )
     args = parser.parse_args(argv)
-    return run_command(lambda: _guards() if args.guards else _proxies(args))
+    return _guards() if args.guards else _proxies(args)
 
 
 def _guards() -> int:
@@ -71,4 +70,4 @@ def _proxies(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -8,15 +8,13 @@ interrupted. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 import anyio
 
 from mrtr_options.review.show.progress import counting
-from mrtr_options.terminal import Parser
-from mrtr_options.terminal import run as run_command
+from mrtr_options.terminal import Parser, run
 from scoreboard import chosen
 from scoreboard.board import Scoreboard, changed, keep, kept_of, play, read, show
 from scoreboard.servers import cells
@@ -44,10 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="play only the runs of the first table's cells (seconds for each), and keep them",
     )
     args = parser.parse_args(argv)
-    return run_command(lambda: _servers(args))
-
-
-def _servers(args: argparse.Namespace) -> int:
     known = peers()
     board = read()
     if args.cells:
@@ -113,4 +107,4 @@ def _play_cells(board: Scoreboard, wanted: Sequence[Peer]) -> Scoreboard:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -7,7 +7,7 @@ the other clients, and the cases that take a minute.
 import importlib
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,29 +83,55 @@ async def seen_in(trouble: str, server: Serving, era: Era = "modern") -> Seen:
 
 UNREACHED = "MCPError -32603: Server returned an error response"
 ONCE = {"audits": 1, "bills": 1}
-COMES_TO: dict[str, dict[str, object]] = {
-    "none": {"got": "result", "requests": 3, "asked": 2, "usable": True, **ONCE},
+# The second call of the application gets the recorded result, without a question.
+REPEATED = {"made_again": True, "got": "result", "asked": 2, **ONCE}
+SENT_TWICE = {"got": "result", "requests": 4, "again": 1, "bills": 2}
+COMES_TO: list[tuple[str, Era, str, Mapping[str, object]]] = [
+    ("F", "modern", "none", {"got": "result", "requests": 3, "asked": 2, "usable": True, **ONCE}),
+    ("F", "modern", "none", {"version": "2026-07-28"}),
+    ("F", "legacy", "none", {"version": "2025-11-25"}),
     # The client does not ask for a lost result again, and the call never raises.
-    "cut-final": {"got": "client error", "requests": 3, "again": 0, "usable": None, **ONCE},
+    (
+        "F",
+        "modern",
+        "cut-final",
+        {"got": "client error", "requests": 3, "again": 0, "usable": None, **ONCE},
+    ),
     # The application calls again, and pays twice.
-    "cut-final-again": {"got": "result", "asked": 4, "audits": 2, "bills": 2},
+    ("F", "modern", "cut-final-again", {"got": "result", "asked": 4, "audits": 2, "bills": 2}),
+    ("default", "modern", "cut-final-again", REPEATED),
+    ("default", "legacy", "cut-final-again", REPEATED),
     # A standard lets the client send the round again; the server has done the work.
-    "307": {"got": "result", "requests": 4, "again": 1, "same_id": True, "bills": 2},
-    "401": {"got": "result", "requests": 4, "again": 1, "asked": 2, "bills": 2},
-    "403": {"got": "result", "requests": 4, "again": 1, "asked": 2, "bills": 2},
-    "-32020": {"got": "result", "requests": 4, "again": 1, "same_id": False, "bills": 2},
-    "421": {"got": "error", "requests": 3, "again": 0, "bills": 1},
+    ("F", "modern", "307", {**SENT_TWICE, "same_id": True}),
+    ("F+guard", "modern", "307", {"again": 1, "bills": 1}),
+    ("F", "modern", "401", {**SENT_TWICE, "asked": 2}),
+    ("F", "modern", "403", {**SENT_TWICE, "asked": 2}),
+    ("F", "modern", "-32020", {**SENT_TWICE, "same_id": False}),
+    ("F", "modern", "421", {"got": "error", "requests": 3, "again": 0, "bills": 1}),
     # The gateway did not reach the server, so nothing is billed.
-    "503": {"got": "error", "says": UNREACHED, "usable": True, "audits": 1, "bills": 0},
-}
+    (
+        "F",
+        "modern",
+        "503",
+        {"got": "error", "says": UNREACHED, "usable": True, "audits": 1, "bills": 0},
+    ),
+    # A state without a question is sent on; no server is called.
+    (
+        "F",
+        "modern",
+        "state-only-twice",
+        {"got": "result", "says": "done", "requests": 3, "bills": None},
+    ),
+]
+"""The server, the era and the trouble, and what a call then comes to."""
 
 
-@pytest.mark.parametrize("trouble", COMES_TO)
+@pytest.mark.parametrize(("server", "era", "trouble", "comes_to"), COMES_TO, indirect=["server"])
 async def test_a_call_of_the_python_client_comes_to_what_is_said_of_it(
-    trouble: str, server: Serving
+    server: Serving, era: Era, trouble: str, comes_to: Mapping[str, object]
 ) -> None:
-    found = await seen_in(trouble, server)
-    assert {name: getattr(found, name) for name in COMES_TO[trouble]} == COMES_TO[trouble]
+    found = await seen_in(trouble, server, era)
+    assert {name: getattr(found, name) for name in comes_to} == comes_to
     assert trouble != "cut-final" or "RemoteProtocolError" in found.says
 
 
@@ -125,41 +151,6 @@ async def test_a_history_tells_each_request_and_what_became_of_it(server: Servin
         *again,
         "response: result",
     ]
-
-
-@pytest.mark.parametrize("server", ["default"], indirect=True)
-@pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_the_default_charges_once_when_the_application_calls_again(
-    server: Serving, era: Era
-) -> None:
-    found = await seen_in("cut-final-again", server, era)
-    assert found.made_again is True
-    assert found.got == "result"
-    assert found.bills == 1
-    assert found.audits == 1
-    assert found.asked == 2  # the second call gets the recorded result
-
-
-@pytest.mark.parametrize("server", ["F+guard"], indirect=True)
-async def test_the_guard_charges_once_where_the_round_is_redirected(server: Serving) -> None:
-    found = await seen_in("307", server)
-    assert found.again == 1
-    assert found.bills == 1
-
-
-@pytest.mark.parametrize(("era", "version"), [("modern", "2026-07-28"), ("legacy", "2025-11-25")])
-async def test_a_run_says_the_version_that_was_spoken(
-    server: Serving, era: Era, version: str
-) -> None:
-    assert (await seen_in("none", server, era)).version == version
-
-
-async def test_a_state_without_a_question_is_sent_on(server: Serving) -> None:
-    found = await seen_in("state-only-twice", server)
-    assert found.got == "result"
-    assert found.says == "done"
-    assert found.requests == 3
-    assert found.bills is None
 
 
 def request(method: str, **params: Any) -> Request:

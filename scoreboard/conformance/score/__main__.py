@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         refuse(f"there is no mutant {unknown[0]!r}")
     require_node()
-    return run(lambda: _judge(args.url) if args.url else _score(names))
+    return _judge(args.url) if args.url else _score(names)
 
 
 def _judge(url: str) -> int:
@@ -204,4 +204,4 @@ def of_server(url: str, *, proposed: bool) -> list[Check]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))
