@@ -30,7 +30,7 @@ from typing import Any, Literal, cast
 import mcp_types as types
 from mcp import MCPError
 from pydantic import TypeAdapter
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from mrtr_options.sdk.handler import Action, Yields, await_result, failure_of, refusal
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
@@ -201,9 +201,8 @@ class CallEffects:
         """Return them as text; None if there are none."""
         if not (self.before or self.now):
             return None
-        now = {key: vars(standing) for key, standing in self.now.items()}
-        said = {"call": self.call, "before": self.before, "now": now, "values": self.values}
-        return json.dumps(said)
+        said = {"call": self.call, "before": self.before, "now": self.now, "values": self.values}
+        return to_json(said).decode()
 
     def read(self, text: str | None) -> None:
         """Take what an earlier run of this round wrote."""
@@ -288,7 +287,7 @@ def _keep(standing: Standing, value: object) -> None:
     standing.word = "done"
     try:
         plain = to_jsonable_python(value)
-        text = json.dumps(plain, allow_nan=False)
+        text = json.dumps(plain, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         standing.value, standing.has_value = None, True
         return

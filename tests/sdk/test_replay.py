@@ -109,6 +109,22 @@ async def test_a_memo_is_the_same_value_in_each_round_or_an_error() -> None:
     assert seen == [{"1": ["a", 2.5, None]}] * 2
 
 
+@pytest.mark.parametrize("value", [object(), float("nan"), "\ud800", {"\ud800": 1}])
+async def test_an_effect_that_returns_what_has_no_json_is_done_and_its_value_is_none(
+    value: object,
+) -> None:
+    seen: list[object] = []
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        seen.append(await ctx.once("pay", lambda key: value))
+        await ctx.elicit(who())
+        return result("paid")
+
+    assert text_of(await play(tool, named("Ann"))) == "paid"
+    assert seen == [None, None]
+
+
 THEN: dict[str, Callable[[Replay, World], object]] = {
     "return": lambda ctx, world: None,
     "raise": lambda ctx, world: 1 / 0,

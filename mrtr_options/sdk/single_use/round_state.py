@@ -14,6 +14,7 @@ from typing import Any
 
 import mcp_types as types
 from pydantic import BaseModel, Field
+from pydantic_core import from_json, to_json
 
 from mrtr_options.sdk.call_key import CALL, CallName
 from mrtr_options.sdk.current_request import check_protected
@@ -126,7 +127,7 @@ def check_answers(state: RoundState, responses: types.InputResponses) -> types.I
         if not isinstance(answer, types.ElicitResult):
             raise BadAnswer(key, "it is not of the type ElicitResult")
         if answer.action == "accept":
-            check_form(key, _validator(json.dumps(schema)), answer)
+            check_form(key, _validator(to_json(schema)), answer)
         if is_long(answer):
             # A handler may keep all answers in its state.
             kept = (state.state or "") + json.dumps(_plain(answers))
@@ -136,8 +137,8 @@ def check_answers(state: RoundState, responses: types.InputResponses) -> types.I
 
 
 @lru_cache(maxsize=128)  # they are the server's own: the state is protected
-def _validator(schema: str) -> Any:
-    return validator_of(json.loads(schema))
+def _validator(schema: bytes) -> Any:
+    return validator_of(from_json(schema))
 
 
 def digest_of_answers(answers: types.InputResponses) -> str:
@@ -220,7 +221,7 @@ def _asked(result: types.InputRequiredResult) -> dict[str, dict[str, Any] | None
 def _schema(request: types.InputRequest) -> dict[str, Any] | None:
     match request:
         case types.ElicitRequest(params=types.ElicitRequestFormParams(requested_schema=schema)):
-            return schema if len(json.dumps(schema)) <= _MAX_SCHEMA_BYTES else None
+            return schema if len(to_json(schema)) <= _MAX_SCHEMA_BYTES else None
         case _:
             return None
 
