@@ -10,6 +10,7 @@ from mcp import Client, MCPError
 from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
+from mrtr_options.demo.call import agree
 from mrtr_options.sdk import exception_shim, handler, positional_replay
 from mrtr_options.sdk.questions import MAX_STATE_BYTES, length_in_token
 from mrtr_options.sdk.tool_builder import ToolBuilder
@@ -182,10 +183,7 @@ async def test_a_call_whose_state_grows_too_long_ends_in_one_refusal_and_no_answ
     tool = sdk.Tool("asks", "Asks.", Reference, sdk.keyed_replay(asking_on), wrappers)
     server = sdk.build_server("asking", tool)
 
-    async def ann(context: Any, params: Any) -> types.ElicitResult:
-        return types.ElicitResult(action="accept", content={"name": "Ann"})
-
-    async with Client(server, elicitation_callback=ann, input_required_max_rounds=100) as caller:
+    async with Client(server, elicitation_callback=agree, input_required_max_rounds=100) as caller:
         for _ in range(2):
             with pytest.raises(MCPError, match="too long to travel") as no:
                 await caller.call_tool("asks", {"reference": character})

@@ -18,6 +18,7 @@ from mrtr_options.sdk.exception_shim import exception_shim
 from mrtr_options.sdk.positional_replay import positional_replay
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
+from tests.restaurant import answering
 from tests.sdk.fakes import (
     ON_ASYNCIO,
     Name,
@@ -187,12 +188,9 @@ async def test_a_handler_knows_who_calls_before_and_after_a_question(
 
 
 async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_gave_it() -> None:
-    async def declines(context: Any, params: Any) -> Any:
-        return no()["who"]
-
     made = sdk.Tool("tool", "Asks.", NoArguments, positional_replay(asking("one")))
     server = sdk.build_server("asks", made, settings=sdk.Settings())
-    async with Client(server, mode="legacy", elicitation_callback=declines) as client:
+    async with Client(server, mode="legacy", elicitation_callback=answering("decline")) as client:
         assert text_of(await client.call_tool("tool", {})) == "The question 'one' was declined."
 
 

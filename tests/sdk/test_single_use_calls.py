@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 from pydantic import BaseModel
 
 from mrtr_options import sdk
@@ -28,7 +27,7 @@ from tests.sdk.fakes import (
     params,
 )
 from tests.sdk.guarded_tool import ADA, Tool
-from tests.sending import text_of
+from tests.sending import connected, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -108,15 +107,11 @@ async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> Non
 
 async def test_two_servers_on_one_store_share_no_call(store: Any) -> None:
     tool = Tool()
-
-    async def user(context: Any, params: Any) -> Any:
-        return ADA["who"]
-
     for name in "here", "there":
         server = sdk.build_server(name, named(tool, store), settings=sdk.Settings())
-        async with Client(server, mode="2026-07-28", elicitation_callback=user) as connected:
-            await connected.call_tool("tool", {"x": 1})
-    assert tool.effects == ["Ada"] * 2
+        async with connected(server) as client:
+            await client.call_tool("tool", {"x": 1})
+    assert tool.effects == ["yes"] * 2
 
 
 @ON_ASYNCIO

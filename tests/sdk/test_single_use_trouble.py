@@ -20,21 +20,14 @@ from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
 from mrtr_options.sdk.single_use.reservations import Full, Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
-from tests.sdk.fakes import ON_ASYNCIO, deliver, key_made, named, refused, result
-from tests.sdk.guarded_tool import Tool
+from tests.sdk.fakes import ON_ASYNCIO, deliver, key_made, refused, result
+from tests.sdk.guarded_tool import ADA, Tool
 from tests.sdk.stores import Database, claim, sqlite, statements_of
-from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
 
 HOUR = 3600.0
 YEAR = 365 * 24 * 3600.0
-ADA = named("Ada")
-
-
-async def begin_and_end(handler: Any) -> Response:
-    """Make one call."""
-    return await deliver(handler, await deliver(handler), ADA)
 
 
 @ON_ASYNCIO
@@ -55,7 +48,8 @@ async def test_a_clock_that_jumps_and_comes_back_refuses_no_new_call_and_runs_no
         for number in range(3 * EPOCHS // rounds + 2):  # jumps, and ways back
             now += jump if number % 2 == 0 else -jump
             for _ in range(rounds):
-                assert await begin_and_end(handler) == result("Ada, asked 1 times")
+                ended = await deliver(handler, await deliver(handler), ADA)
+                assert ended == result("Ada, asked 1 times")
                 if number % 2:  # it is back
                     assert await deliver(handler, key=key_made(now)) is not None
                 now += 10
@@ -206,16 +200,11 @@ async def test_what_is_written_goes_into_the_file_itself_again_and_again(
     assert (sizes[-1] > 2 * sizes[30]) == grows
 
 
-def mode_of(path: Path) -> str:
-    """Return the permissions of a file, in octal."""
-    return oct(stat.S_IMODE(path.stat().st_mode))
-
-
 @pytest.mark.parametrize(
-    ("before", "after"), [(None, "0o600"), (0o644, "0o640"), (0o666, "0o660"), (0o600, "0o600")]
+    ("before", "after"), [(None, 0o600), (0o644, 0o640), (0o666, 0o660), (0o600, 0o600)]
 )
 def test_a_file_is_its_owners_and_what_is_beside_it(
-    before: int | None, after: str, path: Path
+    before: int | None, after: int, path: Path
 ) -> None:
     if before is not None:
         path.touch()
@@ -225,7 +214,8 @@ def test_a_file_is_its_owners_and_what_is_beside_it(
         with closing(SqliteStore(path)):
             beside = sorted(path.parent.glob(f"{path.name}-*"))
             assert len(beside) == 2
-            assert {mode_of(each) for each in (path, *beside)} == {after}
+            modes = {stat.S_IMODE(each.stat().st_mode) for each in (path, *beside)}
+            assert modes == {after}
     finally:
         os.umask(old)
 
