@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
@@ -15,7 +14,6 @@ from anyio.from_thread import start_blocking_portal
 from mcp import MCPError
 
 from mrtr_options import sdk
-from mrtr_options.demo.call import converse
 from mrtr_options.sdk.durable.embedded import Process, process
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
@@ -125,14 +123,11 @@ class KeptWorld(World):
             answers = UpdateTaskParams(task_id=task, input_responses=said["inputResponses"])
             await self.methods["tasks/update"](ctx, answers)
 
-        async def following(look: TaskParams, found: Any) -> TaskParams | None:
-            if found.status != "working":
-                return None
+        look = partial(self.methods["tasks/get"], ctx, TaskParams(task_id=task))
+        found = await look()
+        while found.status == "working":
             await anyio.sleep(POLL_SECONDS)
-            return look
-
-        look = partial(self.methods["tasks/get"], ctx)
-        _, found = await converse(TaskParams(task_id=task), look, following, sys.maxsize)
+            found = await look()
         match found.status:
             case "input_required":
                 asked = found.input_requests

@@ -8,7 +8,6 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options import sdk
-from mrtr_options.demo.call import converse
 from tests.sdk.fakes import Params, named, who
 
 
@@ -58,13 +57,11 @@ def answer(asked: types.InputRequiredResult, reference: int, does: str) -> Param
 
 async def made(send: Callable[[Params], Awaitable[Any]], reference: int, most: int) -> Any:
     """Make a call as an agreeable user does, in so many requests; return the last response."""
-
-    async def following(_: object, reply: Any) -> Params | None:
-        is_asked = isinstance(reply, types.InputRequiredResult)
-        return answer(reply, reference, "answers") if is_asked else None
-
-    _, last = await converse(call(reference, {}), send, following, most)
-    return last
+    reply = await send(call(reference, {}))
+    for _ in range(most - 1):
+        if isinstance(reply, types.InputRequiredResult):
+            reply = await send(answer(reply, reference, "answers"))
+    return reply
 
 
 def text_of(reply: Any) -> str:

@@ -1,10 +1,8 @@
 """A handler of option L's stand-in, a store that serves it, and helpers for its rounds."""
 
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import anyio
@@ -14,7 +12,6 @@ from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import OperationalError
 
-from mrtr_options.demo.call import converse
 from mrtr_options.sdk.durable import CallParams, DurableContext, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
 from tests.bounds import SECONDS
@@ -105,14 +102,9 @@ async def asked_by(send: Send) -> Response:
 
 async def ended(send: Send, response: Response) -> Response:
     """Retry a round while the server holds it, go on waiting, and return its outcome."""
-
-    async def following(_: object, response: Response) -> Response | None:
-        return response if is_held(response) else None
-
-    if not is_held(response):
-        return response
-    _, last = await converse(response, partial(go_on, send), following, sys.maxsize)
-    return last
+    while is_held(response):
+        response = await go_on(send, response)
+    return response
 
 
 async def go_on(send: Send, held: Response) -> Response:

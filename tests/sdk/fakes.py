@@ -17,7 +17,6 @@ from mcp.server.session import ServerSession
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
-from mrtr_options.demo.call import converse
 from mrtr_options.sdk import current_request
 from mrtr_options.sdk.call_key import CALL_KEY, REPEAT, new_call_key
 from mrtr_options.tool.weather import Question
@@ -161,16 +160,10 @@ async def play(
     handler: Callable[[Any, Any], Awaitable[Response]], *answers: types.InputResponses | None
 ) -> Response:
     """Play a call with these answers, and return its last response."""
-    said = iter(answers)
-
-    async def send(round: tuple[Any, Any]) -> Response:
-        return await deliver(handler, *round)
-
-    async def following(_: object, asked: Response) -> tuple[Any, Any] | None:
-        return next(((asked, each) for each in said), None)
-
-    _, last = await converse((None, None), send, following)
-    return last
+    response = await deliver(handler)
+    for each in answers:
+        response = await deliver(handler, response, each)
+    return response
 
 
 async def refused(
