@@ -3,7 +3,6 @@
 Knows the bench and the shared server; nothing of any option's machinery.
 """
 
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -13,7 +12,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.server import MCPServer, Server
 
-from mrtr_options.demo.call import agree, agreeable, converse
+from mrtr_options.demo.call import agree, agreeable
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.messages import Era
 from mrtr_options.sdk.testing import served
@@ -78,16 +77,11 @@ async def send(
 
     A server that was paused for a moment may answer with a state alone; the client then retries.
     """
-
-    async def deliver(round: tuple[Response | None, types.InputResponses | None]) -> Response:
-        return await round_of(client, TOOL, {"location": location}, *round)
-
-    async def following(_: object, response: Response) -> tuple[Response, None] | None:
-        is_asked = isinstance(response, types.CallToolResult) or response.input_requests
-        return None if is_asked else (response, None)
-
-    _, last = await converse((asked, answers), deliver, following, sys.maxsize)
-    return last
+    arguments = {"location": location}
+    response = await round_of(client, TOOL, arguments, asked, answers)
+    while isinstance(response, types.InputRequiredResult) and not response.input_requests:
+        response = await round_of(client, TOOL, arguments, response)
+    return response
 
 
 def forms(asked: Response) -> dict[str, types.ElicitRequestFormParams]:
