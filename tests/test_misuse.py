@@ -86,6 +86,7 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("for principal that is not async", lambda of: sdk.Settings(principal=ASYNC)),
     ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
     (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
+    (r"annotations=mcp_types\.ToolAn", lambda of: of(annotations={"readOnlyHint": True})),
     ("takes a pydantic model", lambda of: of(arguments=Booking(guest="Ada"))),
     ("with a field for each argument", lambda of: of(arguments=RootModel[list[str]])),
     ("a name and tools", lambda of: sdk.build_server(of())),

@@ -99,15 +99,6 @@ async def test_a_call_held_while_an_ended_one_of_its_name_is_looked_at_is_not_to
     assert world.kinds() == ["charge"]
 
 
-async def test_a_call_that_its_user_declined_keeps_its_call_key(sqlite: str) -> None:
-    key = new_call_key()
-    async with served(sqlite, World(), charge, how=NAMED) as send:
-        asked = await send(x="", key=key)
-        for round in (no(), asked), ():
-            with pytest.raises(Declined):
-                await send(*round, x="", key=key)
-
-
 async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqlite: str) -> None:
     given_up = anyio.Event()
     world = World()

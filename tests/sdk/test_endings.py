@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 from mrtr_options import sdk
 from tests.bounds import SECONDS
 from tests.sdk.drawn_requests import text_of
-from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, named, result, unfit, who
+from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, named, no, result, unfit, who
 from tests.sdk.stores import statements_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -238,6 +238,23 @@ async def test_a_bad_answer_that_an_author_raises_after_an_effect_tells_of_it(
     async with served("J", pay, tmp_path) as send:
         refused = await error_of(send(await send(), ONE))
     assert refused.data["may_have_happened"] is True
+
+
+class Keyed(BaseModel):
+    """Arguments by which no call is named, so that a call key names it."""
+
+    reference: int | None = None
+
+
+@standing_in("H", "J", "L")
+async def test_a_call_that_its_user_declined_keeps_its_call_key(
+    stand_in: str, tmp_path: Path
+) -> None:
+    async with served(stand_in, paying(Till()), tmp_path, Keyed) as send:
+        of: dict[str, Any] = {"reference": None, "key": sdk.new_call_key()}
+        declined = await send(await send(**of), no("one"), **of)
+        assert text_of(declined) == "The question 'one' was declined."
+        assert await send(**of) == declined
 
 
 # --- 2, 3: names and digests are of the arguments as they are read --------------------------------

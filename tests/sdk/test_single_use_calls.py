@@ -23,7 +23,6 @@ from tests.sdk.fakes import (
     called_by,
     deliver,
     modern,
-    no,
     params,
 )
 from tests.sdk.guarded_tool import ADA, Tool
@@ -66,14 +65,6 @@ async def test_a_callers_name_may_hold_what_a_database_cannot(store: Any) -> Non
     call = named(Tool(), store, is_secret=False).call
     with called_by(lambda: "ada\0"):
         assert text_of(await deliver(call, await deliver(call), ADA)) == DONE
-
-
-async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
-    tool = Tool()
-    send = partial(deliver, named(tool, store).call, key=sdk.new_call_key(), x="")
-    declined = await send(await send(), no())
-    assert await send() == declined
-    assert tool.entered == 2
 
 
 async def test_a_call_whose_client_cannot_be_asked_leaves_its_name_to_one_that_can(
