@@ -8,36 +8,29 @@ package's public parts; nothing of clients.
 
 from __future__ import annotations
 
-import gc
-import logging
-import os
-import socket
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
 import httpx2
-from mcp.server import MCPServer, Server
 
 from mrtr_options.review.bench.deployments import scratch
-from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS
+from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served, Worker
 from mrtr_options.review.bench.subjects import Subject, is_shown_in, subject_named
-from mrtr_options.review.bench.world.starting import START_SECONDS, context, end, start_server
-from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
+from mrtr_options.review.bench.world.starting import START_SECONDS
 from mrtr_options.sdk.protection import new_key
-from mrtr_options.sdk.serving import web_server
-from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.notation import LEGACY_SHIM
-from mrtr_options.tool.settings import Context, Settings
+from mrtr_options.tool.settings import Context
 
 ASKS = "Springfield"
 REGIONS = ("Illinois", "Missouri")
+
+WAIT_SECONDS = 10.0
+"""The time that a guarded round waits for another delivery of itself; the guard's own default."""
 
 
 @dataclass(frozen=True)
@@ -103,44 +96,18 @@ def way(name: str) -> Way:
     return Way(name, found.title, found)
 
 
-# --- in the server's process --------------------------------------------------------------------
-
-
-def build(
-    way: Way, folder: Path, keys: Sequence[bytes] | None = None
-) -> Server[Any] | MCPServer[Any]:
-    """Build the server of a way.
-
-    Args:
-        way: The way to write the tool.
-        folder: The folder of its ledger, its rounds and its calls.
-        keys: The state keys; None for a key of this process only.
-    """
-    settings = Settings(
-        weather.SqliteLedger(folder / LEDGER),
-        keys=keys,
-        wrappers=make_wrappers(way.subject.wrappers, open_store(folder / ROUNDS), single_use),
+def served_in(folder: Path, way: Way, places: dict[str, weather.Report] | None = None) -> Served:
+    """Return what the server of a way is built from, with its files in a folder."""
+    return Served(
+        way.subject,
+        [new_key()],
+        folder,
+        f"sqlite:///{folder / CALLS}",
+        folder / ROUNDS,
+        WAIT_SECONDS,
+        places=places or {},
         principal=user_of,
-        database=f"sqlite:///{folder / CALLS}",
     )
-    return load(way.subject.option.path, settings)
-
-
-def _serve(
-    way: Way, folder: Path, places: dict[str, weather.Report], listener: socket.socket
-) -> None:
-    """Serve over HTTP until killed."""
-    gc.freeze()  # a pass of the collector copies what this process shares with the fork server
-    logging.disable()  # the SDK logs every failure, and here every failure is intended
-    weather.REPORTS.update(places)
-    anyio.run(_serve_until_killed, build(way, folder, [new_key()]), listener)
-
-
-async def _serve_until_killed(server: Any, listener: socket.socket) -> None:
-    try:
-        await web_server(server, listener).serve(sockets=[listener])
-    except SystemExit:  # it could not start; the parent process sees that it has ended
-        os._exit(1)
 
 
 # --- in the process that plays ------------------------------------------------------------------
@@ -169,21 +136,18 @@ class Serving:
 @asynccontextmanager
 async def serving(way: Way, calls: int) -> AsyncGenerator[Serving]:
     """Run a server in its own process for the block, with a place for each call."""
-    context(__name__)
     with scratch() as folder:
         weather.SqliteLedger(folder / LEDGER)
-        process, origin = await anyio.to_thread.run_sync(
-            start_server, _serve, way, folder, places(calls)
-        )
+        served = served_in(folder, way, places(calls))
+        worker = await anyio.to_thread.run_sync(Worker.started, served)
         try:
             # A client that waits for the server to start may take it for a legacy server.
             async with httpx2.AsyncClient(timeout=START_SECONDS, trust_env=False) as http:
-                await http.get(origin)
-            yield Serving(origin, folder / LEDGER, way)
+                await http.get(worker.origin)
+            yield Serving(worker.origin, folder / LEDGER, way)
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(end, process)
-                process.close()
+                await anyio.to_thread.run_sync(worker.end)
 
 
 def places(calls: int) -> dict[str, weather.Report]:

@@ -15,10 +15,12 @@ from typing import Any
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
+from mrtr_options.review.bench.deployments.processes import LEDGER, build
 from mrtr_options.sdk.serving import serve_stdio
 from mrtr_options.sdk.testing import Losing
+from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.clients.proxy import CALL
-from scoreboard.clients.server import build, way
+from scoreboard.clients.server import served_in, way
 
 
 def main(name: str, folder: Path, lost: int) -> None:
@@ -32,7 +34,7 @@ def main(name: str, folder: Path, lost: int) -> None:
             await anyio.sleep_forever()  # the work is done, and nothing is sent
         return result
 
-    server = build(way(name), folder)
+    server = build(served_in(folder, way(name)), SqliteLedger(folder / LEDGER))
     server.middleware.insert(0, swallow)
     serve_stdio(server)
 

@@ -23,12 +23,9 @@ from pydantic import BaseModel
 
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.deployments import scratch
-from mrtr_options.review.bench.deployments.processes import LEDGER
+from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served, build
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.bench.world.wrappers import make_wrappers, open_store
 from mrtr_options.sdk.testing import served
-from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard import today
 from scoreboard.proxies.upstream import (
@@ -179,14 +176,13 @@ async def _server(subject: str, folder: Path) -> AsyncGenerator[list[str]]:
 
     They share a ledger, keys and a store.
     """
-    found = subject_named(subject)
+    calls = f"sqlite:///{folder / CALLS}"
+    shared = Served(subject_named(subject), [KEY], folder, calls, folder / ROUNDS)
     async with AsyncExitStack() as stack:
         origins: list[str] = []
         for _ in range(2):
-            wrappers = make_wrappers(found.wrappers, open_store(folder / "rounds.sqlite"))
-            ledger = SqliteLedger(folder / LEDGER)
-            settings = Settings(ledger, keys=[KEY], wrappers=wrappers)
-            url = await stack.enter_async_context(served(load(found.option.path, settings)))
+            server = build(shared, SqliteLedger(folder / LEDGER))
+            url = await stack.enter_async_context(served(server))
             origins.append(url.rsplit("/", 1)[0])
         yield origins
 

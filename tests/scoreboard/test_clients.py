@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 
 from mrtr_options.demo.call import agree
-from mrtr_options.review.bench.deployments.processes import LEDGER
+from mrtr_options.review.bench.deployments.processes import LEDGER, build
 from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.sdk.resuming import ResumingClient
@@ -29,7 +29,7 @@ from scoreboard.clients.peers import FOLDER, peers
 from scoreboard.clients.play import Cell, Seen, cells, play
 from scoreboard.clients.programs import Said
 from scoreboard.clients.proxy import CALL, POLL, Break, How, Proxy
-from scoreboard.clients.server import SERVERS, TASKS, Serving, build, places, serving, way
+from scoreboard.clients.server import SERVERS, TASKS, Serving, places, served_in, serving, way
 from scoreboard.clients.troubles import TROUBLES
 from scoreboard.wire import Request
 from tests.bounds import SECONDS
@@ -69,8 +69,9 @@ async def server(
     """Serve one of the servers from this process."""
     called = SERVERS[request.param]
     monkeypatch.setattr(weather, "REPORTS", weather.REPORTS | places(1))
-    async with over_http(build(called, tmp_path)) as url:
-        yield Serving(url.removesuffix(PATH), tmp_path / LEDGER, called)
+    ledger = weather.SqliteLedger(tmp_path / LEDGER)
+    async with over_http(build(served_in(tmp_path, called), ledger)) as url:
+        yield Serving(url.removesuffix(PATH), ledger.path, called)
 
 
 async def seen_in(trouble: str, server: Serving, era: Era = "modern") -> Seen:

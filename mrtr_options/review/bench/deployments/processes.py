@@ -57,6 +57,7 @@ from mrtr_options.review.bench.world.wrappers import (
     make_wrappers,
     open_store,
 )
+from mrtr_options.sdk.handler import AnyServer, Principal
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import PATH, web_server
 from mrtr_options.sdk.single_use import single_use
@@ -85,6 +86,7 @@ class Served:
         round_seconds: The longest time for a guarded round.
         destination: The kind of ledger, which decides which effects it absorbs.
         places: Places beside those of the domain, so that each call can have one of its own.
+        principal: Names the caller of a request.
     """
 
     subject: Subject
@@ -96,6 +98,31 @@ class Served:
     round_seconds: float = ROUND_SECONDS
     destination: weather.Destination = "ignores keys"
     places: dict[str, weather.Report] = field(default_factory=dict[str, weather.Report])
+    principal: Principal = principal_of
+
+
+def build(
+    served: Served, ledger: weather.Ledger, clock: Callable[[], float] = time.time
+) -> AnyServer:
+    """Build the server of one process, with its own ledger and clock."""
+    wrappers: list[Callable[[Handler], Handler]] = []
+    if served.subject.wrappers:
+        wrappers = make_wrappers(
+            served.subject.wrappers,
+            open_store(served.rounds, clock, keep_seconds(served.subject)),
+            partial(
+                single_use, wait_seconds=served.wait_seconds, round_seconds=served.round_seconds
+            ),
+        )
+    settings = Settings(
+        ledger,
+        keys=served.keys,
+        wrappers=wrappers,
+        principal=served.principal,
+        database=served.database,
+        clock=clock,
+    )
+    return load(served.subject.option.path, settings)
 
 
 # --- in the server process ----------------------------------------------------------------------
@@ -111,24 +138,8 @@ def _serve(served: Served, ahead: Any, bench: Connection, listener: socket.socke
         return time.time() + ahead.value
 
     ledger = weather.SqliteLedger(served.folder / LEDGER, served.destination)
-    wrappers: list[Callable[[Handler], Handler]] = []
-    if served.subject.wrappers:
-        wrappers = make_wrappers(
-            served.subject.wrappers,
-            open_store(served.rounds, clock, keep_seconds(served.subject)),
-            partial(
-                single_use, wait_seconds=served.wait_seconds, round_seconds=served.round_seconds
-            ),
-        )
-    settings = Settings(
-        _Ledger(ledger, bench),
-        keys=served.keys,
-        wrappers=wrappers,
-        principal=principal_of,
-        database=served.database,
-        clock=clock,
-    )
-    anyio.run(_serve_until_killed, load(served.subject.option.path, settings), listener)
+    server = build(served, _Ledger(ledger, bench), clock)
+    anyio.run(_serve_until_killed, server, listener)
 
 
 async def _serve_until_killed(server: Any, listener: socket.socket) -> None:
