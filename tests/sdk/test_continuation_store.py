@@ -202,11 +202,13 @@ async def test_a_cancelled_first_round_leaves_no_call_behind(
     ids=lambda error: type(error).__name__,
 )
 async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame_alive(
-    store: ContinuationStore, error: Exception
+    store: ContinuationStore, log: Log, error: Exception
 ) -> None:
     said = repr(error)
     fields = {**vars(error)}
 
+    bystander = store.linear(log.asking("who"))
+    waiting = await deliver(bystander)
     caller = store.linear(raising(error))
     asked = await deliver(caller)
     seen: list[Exception] = []
@@ -231,6 +233,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     first.__traceback__ = None  # the test still holds the author's exception
     gc.collect()
     assert [ref() for ref in deliveries] == [None] * 5
+    assert text_of(await deliver(bystander, waiting, named("Ann"))) == "Ann"
 
 
 async def test_an_error_that_cannot_be_copied_is_raised_with_its_text(
