@@ -10,7 +10,6 @@ import weakref
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -281,19 +280,7 @@ async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(
         await is_unknown(caller, asked, named("Ann", "two"))
 
 
-async def test_the_questions_of_a_call_fill_the_store_too() -> None:
-    async def asks(ctx: Linear, call: CallParams) -> types.CallToolResult:
-        while True:
-            await ctx.elicit(replace(who(), message="x" * 2000))
-
-    async with ContinuationStore(max_bytes=4000) as store:
-        caller = store.linear(asks)
-        asked = await deliver(caller, await deliver(caller), named("Ann"))
-        with pytest.raises(MCPError, match="bytes of unanswered calls and takes no more"):
-            await deliver(caller, asked, named("Ann"))
-
-
-async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
+async def test_one_caller_cannot_fill_the_store_with_questions_and_answers(log: Log) -> None:
     name: str | None = "Ann"
     with called_by(lambda: name):
         async with ContinuationStore(max_bytes_per_caller=1000) as store:
