@@ -3,13 +3,11 @@
 `test_endings` has what is the same in the guard.
 """
 
-from functools import partial
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
-from mcp import MCPError
 from pydantic import create_model
 
 from mrtr_options import sdk
@@ -17,11 +15,10 @@ from mrtr_options.sdk.call_key import REPEAT, new_call_key
 from mrtr_options.sdk.durable import CallAbandoned, CallParams
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.events import Begun
-from mrtr_options.sdk.durable.store import GO_ON
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
-from tests.sdk.durable_calls import NAMED, Ctx, World, asked_by, held_until, refused, served
+from tests.sdk.durable_calls import NAMED, Ctx, World, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, no, params, result, who
 from tests.sending import Response, text_of
 
@@ -119,24 +116,6 @@ async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqli
         assert key_of(await send()) == "who"
         assert await refused(send, named("Ann"), asked) == "unknown_call"
     assert world.kinds() == []
-
-
-async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> None:
-    world = World()
-
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        await charge(ctx, call)
-        await anyio.sleep_forever()
-        return result("never")
-
-    working: dict[str, Any] = {"while_working": "form", "wait_seconds": 0.3}
-    async with served(sqlite, world, handler, how=NAMED, **working) as send:
-        held = await send(named("Ann"), await asked_by(send))
-        held = await held_until(lambda: bool(world.effects), send, held)
-        with pytest.raises(MCPError, match="effects may have happened"):
-            await send(no(GO_ON), held)
-        assert await refused(partial(asked_by, send)) == "unknown_call"
-    assert world.kinds() == ["charge"]
 
 
 async def test_a_call_after_a_declined_one_is_known_for_as_long_as_any_other(sqlite: str) -> None:

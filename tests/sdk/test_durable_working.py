@@ -1,5 +1,6 @@
 """Tests of option L at work: the responses to its client, the names of calls, and refusals."""
 
+from functools import partial
 from typing import Any
 
 import anyio
@@ -9,7 +10,17 @@ from mcp import MCPError
 
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
-from tests.sdk.durable_calls import ON, Ctx, asked_by, ended, refused, served
+from tests.sdk.durable_calls import (
+    NAMED,
+    ON,
+    Ctx,
+    World,
+    asked_by,
+    ended,
+    held_until,
+    refused,
+    served,
+)
 from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, no, result, who
 from tests.sending import text_of
 
@@ -43,14 +54,27 @@ async def test_a_client_of_a_call_at_work_is_asked_whether_to_go_on_and_keeps_it
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_user_who_does_not_want_to_wait_stops_the_call(sqlite: str, action: str) -> None:
-    async with served(sqlite, None, works_until(anyio.Event()), **FORM) as send:
+async def test_a_user_who_does_not_want_to_wait_stops_the_call_which_keeps_its_name(
+    sqlite: str, action: str
+) -> None:
+    world = World()
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        await ctx.elicit(who())
+        await ctx.step("charge", lambda key: world.do("charge", key))
+        await anyio.sleep_forever()
+        return result("never")
+
+    async with served(sqlite, None, handler, how=NAMED, **FORM) as send:
         held = await send(named("Ann"), await asked_by(send))
+        held = await held_until(lambda: bool(world.effects), send, held)
         for _ in range(2):
             with pytest.raises(MCPError, match="effects may have happened") as stopped:
                 await send(no(GO_ON, action), held)
             assert stopped.value.data["reason"] == "stopped"
         assert await refused(send, ON, held) == "unknown_call"
+        assert await refused(partial(asked_by, send)) == "unknown_call"
+    assert world.kinds() == ["charge"]
 
 
 async def test_no_response_by_default_has_a_state_and_no_question_where_a_form_can_be_shown(
