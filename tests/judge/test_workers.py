@@ -20,7 +20,7 @@ from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.review.explore import pool, stored
 from mrtr_options.review.explore.counterexamples import Explored, Made, counterexamples
 from mrtr_options.review.explore.stored import Share, StoredShares
-from mrtr_options.review.explore.workers import explore_each
+from mrtr_options.review.explore.workers import explore_all
 from tests.commands import python, refusal
 from tests.evidence import every
 
@@ -50,7 +50,7 @@ def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None
         CALLED: bound,
         (CALLED[0], calling("Tokyo", policy="calls again", era="legacy")): bound,
     }
-    every_found = {(found.subject, found.scenario): found for found in explore_each(calls, file)}
+    every_found = {(found.subject, found.scenario): found for found in explore_all(calls, file)}
     for called, found in every_found.items():
         whole = anyio.run(counterexamples, *called, bound, backend_options=swift())
         assert found.histories == whole.histories
@@ -59,7 +59,7 @@ def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None
             assert sorted(found.counterexamples[name]) == sorted(sets)
 
     told: list[str] = []
-    again = explore_each(calls, file, lambda done, of, name: told.append(name))
+    again = explore_all(calls, file, lambda done, of, name: told.append(name))
     assert {(found.subject, found.scenario): found for found in again} == every_found
     assert told == ["E, resends and calls again, no fault"]
 

@@ -11,7 +11,7 @@ Knows the exploration of a call; nothing of how results are shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -45,20 +45,11 @@ MOST_NAMED = 3
 
 
 def explore_all(
-    calls: Mapping[Called, int], keep_in: Path | None, on_share: Callable[[int, int, str], None]
-) -> list[Explored]:
-    """Explore calls. Return the results in their order."""
-    place = {called: number for number, called in enumerate(calls)}
-    done = explore_each(calls, keep_in, on_share)
-    return sorted(done, key=lambda result: place[result.subject, result.scenario])
-
-
-def explore_each(
     calls: Mapping[Called, int],
-    keep_in: Path | None = None,
+    keep_in: Path | None,
     on_share: Callable[[int, int, str], None] = lambda done, of, name: None,
-) -> Generator[Explored]:
-    """Explore calls in as many processes as there are processors. Yield each when it is done.
+) -> list[Explored]:
+    """Explore calls in as many processes as there are processors. Return the results in order.
 
     Args:
         calls: The calls, with the most faults of each.
@@ -77,10 +68,7 @@ def explore_each(
                 shares = work.finish(future)
                 done += 1
                 on_share(done, done + len(work.begun), _name_of(shares))
-                for share in shares:
-                    whole = work.join_parts(share.called)
-                    if whole is not None:
-                        yield whole
+    return [work.join_parts(called) for called in calls]
 
 
 def _name_of(shares: Sequence[Share]) -> str:
@@ -139,13 +127,10 @@ class _Work:
         for shares in missing.values():
             self._begin(shares)
 
-    def join_parts(self, called: Called) -> Explored | None:
-        """Return the result of a call; None if a part of it is not done."""
-        parts = self._parts[called].values()
-        done = [part for part in parts if part is not None]
-        if len(done) < len(parts):
-            return None
-        return join(self._calls[called], done)
+    def join_parts(self, called: Called) -> Explored:
+        """Return the result of a call whose parts are done."""
+        done = filter(None, self._parts[called].values())
+        return join(self._calls[called], [*done])
 
 
 def _shares_of(called: Called, bound: int, first: Faults) -> list[Share]:
