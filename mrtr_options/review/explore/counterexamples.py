@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,22 +131,22 @@ def _round_and_name(fault: Fault) -> tuple[int, str]:
     return fault.round, fault.name
 
 
-async def histories(
+async def counterexamples(
     subject: Subject,
     scenario: Scenario,
     bound: int,
     *,
-    first: Collection[Fault] | None = None,
+    first: Faults | None = None,
     made: Made | None = None,
-) -> AsyncGenerator[History]:
-    """Yield the run with each set of at most `bound` faults, fewest first.
+) -> Explored:
+    """Make every run with at most `bound` faults, and keep the smallest counterexamples.
 
     Args:
         subject: The subject that is called.
         scenario: The call without faults.
         bound: The most faults at a time.
-        first: Only the run in which nothing goes wrong, and sets that begin with one of these; all
-            runs if it is left out.
+        first: The faults with which the sets begin; all sets if it is left out. The run in which
+            nothing goes wrong then counts for no counterexample: another part has it.
         made: Runs of clients that differ in their policy alone. One that is a run of this client,
             or begins with it, is not made again, and those that are made here are added.
 
@@ -155,6 +154,8 @@ async def histories(
         CannotLoad: The subject cannot be run.
     """
     policy = POLICIES[scenario.setup.policy]
+    found = Explored(subject, scenario, bound)
+    clean = frozenset[str]()
     with scratch() as versions, quiet_servers():
         async with in_memory([subject], versions=versions) as memory:
 
@@ -167,40 +168,17 @@ async def histories(
                 return replace(history, scenario=scenario)
 
             async for history in explore(subject, scenario, bound, play, first=first):
-                yield history
-
-
-async def counterexamples(
-    subject: Subject,
-    scenario: Scenario,
-    bound: int,
-    *,
-    first: Faults | None = None,
-    made: Made | None = None,
-) -> Explored:
-    """Make every run with at most `bound` faults, and keep the smallest counterexamples.
-
-    With `first` the run in which nothing goes wrong counts for no counterexample: another part of
-    the exploration has it. The other arguments are those of `histories`.
-
-    Raises:
-        CannotLoad: The subject cannot be run.
-    """
-    found = Explored(subject, scenario, bound)
-    clean = frozenset[str]()
-    async with aclosing(histories(subject, scenario, bound, first=first, made=made)) as runs:
-        async for history in runs:
-            faults = history.scenario.faults
-            shown = anomalies_in(history)
-            if not faults:
-                clean = shown
-                found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
-                found.possible = tuple(possible(subject, history))
-            if first is None or faults:
-                breach = first_breach(subject, history) if shown <= clean else None
-                if breach is not None:
-                    found.unclassified[faults] = breach
-                found.take(faults, shown)
+                faults = history.scenario.faults
+                shown = anomalies_in(history)
+                if not faults:
+                    clean = shown
+                    found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
+                    found.possible = tuple(possible(subject, history))
+                if first is None or faults:
+                    breach = first_breach(subject, history) if shown <= clean else None
+                    if breach is not None:
+                        found.unclassified[faults] = breach
+                    found.take(faults, shown)
     return found
 
 
