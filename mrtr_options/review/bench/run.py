@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from mrtr_options.demo.call import User
@@ -16,7 +15,6 @@ from mrtr_options.review.bench.client.player import Player
 from mrtr_options.review.bench.deployments import HANG_SECONDS, Deployment, scratch
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.policies import Choice
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import DURABLE
@@ -47,18 +45,15 @@ async def run(
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    driver: Driver | None = None
     async with where.started(subject, scenario) as instances:
-        recording = instances.recording
-        first_event = recording.count
         player = Player(scenario, instances, user)
+        driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
         if client is not None:
             await client(player)
         else:
             await take_steps(player)
-        if client is None and not scenario.script:
-            driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
-            await driver.call()
+            if not scenario.script:
+                await driver.call()
         await player.let_tasks_rest()
         await instances.collect()
         return History(
@@ -66,18 +61,13 @@ async def run(
             scenario,
             instances.name,
             instances.instances,
-            recording.events[first_event:],
-            () if driver is None else tuple(driver.attempts),
-            frozenset(recording.secrets),
+            instances.recording.events,
+            tuple(driver.attempts),
+            frozenset(instances.recording.secrets),
             instances.can_strike,
-            () if driver is None else tuple(_since(first_event, driver.choices)),
-            driver is not None and driver.gave_up,
+            tuple(driver.choices),
+            driver.gave_up,
         )
-
-
-def _since(first: int, choices: Iterable[Choice]) -> Iterator[Choice]:
-    """Yield choices with the events before them counted from a first one."""
-    return (replace(each, events=each.events - first) for each in choices)
 
 
 async def take_steps(player: Player) -> None:

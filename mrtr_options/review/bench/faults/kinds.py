@@ -347,13 +347,11 @@ class Kind:
         return self.at or ("response" if self.phase == "response" else "request")
 
 
-def fault(
-    name: str, says: str, *, needs: frozenset[Need] | set[Need] = frozenset(), **columns: Any
-) -> Callable[[Around], Kind]:
+def fault(name: str, says: str, **columns: Any) -> Callable[[Around], Kind]:
     """Make a fault of the function around its request. The columns are those of `Kind`."""
 
     def make(around: Around) -> Kind:
-        return Kind(name, says, around, needs=frozenset(needs), **columns)
+        return Kind(name, says, around, **columns)
 
     return make
 
