@@ -267,7 +267,8 @@ class Planner:
         schedules, missing = schedules_of(self._proposal.subject)
         schedules = self.able(schedules)
         for cell in missing:
-            self._leave_out(cell)
+            if self.able([cell.scenario]):
+                self._report.leave_out(f"with a redeploy: {cell.missing}", 1)
         cases = self.able(map(self._proposal.fit, systematic()))
         deadly = [each for each in cases if each.is_deadly]
         cases = [each for each in cases if not each.is_deadly]
@@ -298,13 +299,6 @@ class Planner:
             else:
                 self._report.leave_out(why, 1)
         return able
-
-    def _leave_out(self, cell: Cell) -> None:
-        """Count a chosen run as left out because there is no version to deploy."""
-        if self._extent.only and cell.scenario.name not in self._extent.only:
-            return
-        why = self._where.cannot(cell.scenario) or f"with a redeploy: {cell.missing}"
-        self._report.leave_out(why, 1)
 
     def _controls(self) -> list[Scenario]:
         """Return the clean calls that have to end well.

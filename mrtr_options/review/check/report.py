@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import mrtr_options.review.judge.contract.rules as rules
-from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.faults import names_of
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.check.breaches import GIVE_UP, Breach, breaches
@@ -136,7 +135,6 @@ class Report:
             were not looked for.
         raised: The tracebacks of exceptions that no fault caused, each once.
         left_out: The number of runs that were not made, by the reason; 0 if it is unknown.
-        hang_seconds: The longest time that it had for one request.
         judged: A remark on the clients of the review, if the target leaves them open.
         runs: The number of runs.
         unanswered: The number of runs with a request without a response.
@@ -163,7 +161,6 @@ class Report:
     compared: list[Way] = field(default_factory=list[Way])
     raised: list[str] = field(default_factory=list[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
-    hang_seconds: float = HANG_SECONDS
     judged: str = ""
     runs: int = 0
     unanswered: int = 0

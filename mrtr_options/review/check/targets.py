@@ -23,6 +23,7 @@ from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE
 from mrtr_options.review.bench.history import Crashed, Effect, Received
 from mrtr_options.review.bench.messages import ERAS, HUNG, Era
 from mrtr_options.review.bench.policies import POLICIES
+from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import USUAL_SETUP, Fleet, Scenario, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.steps import ListTools
@@ -191,12 +192,9 @@ async def try_file(path: Path) -> None:
     try:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder).running() as children:
-                proposal = Proposal(Subject(option))
-                review = Review(proposal, children, USUAL, Report(str(path)), NOBODY)
-                await check_first_call(
-                    review.play, path.name, HANG_SECONDS, lambda: children.raised
-                )
-                history = await review.play(named("clean-springfield").on_one())
+                play = partial(run, Subject(option), where=children)
+                await check_first_call(play, path.name, HANG_SECONDS, lambda: children.raised)
+                history = await play(named("clean-springfield").on_one())
                 for event in history.events:
                     if isinstance(event, Crashed):
                         raise CannotJudge(f"{event.why} at a later request to {path.name}")
@@ -223,7 +221,7 @@ async def check_file(
         CannotJudge: It has no server, or its first call gives nothing.
     """
     option = option_in(path)
-    report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
+    report = Report(str(path), option.guarantees)
     proposal = Proposal(
         Subject(option),
         kinds=[*EXPLORED, *extent.also],
@@ -295,7 +293,7 @@ async def check_url(
     ledger = SqliteLedger(ledger_file)
     target = ",".join(urls)
     alone = len(urls) == 1
-    report = Report(target, hang_seconds=extent.hang_seconds)
+    report = Report(target)
     clients = " and ".join(remote.VERSIONS[era] for era in eras)
     report.judged = f"by clients of {clients}, on {'one instance' if alone else 'two instances'}"
 
