@@ -92,6 +92,6 @@ def test_a_verdict_says_what_happened(
     outcome: Outcome, audit: int, bill: Any, verdict: str
 ) -> None:
     effects = {"audit": audit, "bill": bill}
-    seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
+    seen = Observation("E", "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict
     assert len(seen.cell) == 3

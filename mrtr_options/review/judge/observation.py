@@ -38,8 +38,7 @@ class Observation:
     """The summary of one run, or of several that differ in timing only.
 
     Attributes:
-        option: The subject's letter.
-        wrappers: The names of its wrappers, innermost first.
+        subject: The letter and the wrappers, innermost first: "E", "E+guard".
         era, deployment, schedule: The client's era, the deployment, and the schedule.
         calls: The number of calls that the user meant to make.
         outcome: The end of the call; of several calls the first that did not complete.
@@ -60,8 +59,7 @@ class Observation:
         breaks: The rules that it breaks, each with the reason; whoever judges it fills this in.
     """
 
-    option: str
-    wrappers: tuple[str, ...]
+    subject: str
     era: Era
     deployment: str
     schedule: str
@@ -80,11 +78,6 @@ class Observation:
     readable: bool | None = None
     fate: Fate | None = None
     breaks: dict[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def subject(self) -> str:
-        """The letter and the wrappers: "E", "E+guard"."""
-        return "+".join((self.option, *self.wrappers))
 
     @property
     def refusals(self) -> list[Reply]:
@@ -131,9 +124,10 @@ class Observation:
 
     def as_json(self) -> dict[str, Any]:
         """Return one JSON object."""
+        option, *wrappers = self.subject.split("+")
         return {
-            "option": self.option,
-            "wrappers": list(self.wrappers),
+            "option": option,
+            "wrappers": wrappers,
             "era": self.era,
             "deployment": self.deployment,
             "schedule": self.schedule,
@@ -184,14 +178,12 @@ class _End:
 def observe(history: History) -> Observation:
     """Return the summary of a history."""
     reading = HistoryReading(history)
-    option, *wrappers = history.subject.split("+")
     events = history.events
     sent = [event for event in events if isinstance(event, Sent)]
     states = [got.reply.state for _, got in reading.exchanges if got.reply.state is not None]
     end = _end_of_calls(reading)
     return Observation(
-        option,
-        tuple(wrappers),
+        history.subject,
         history.era,
         history.deployment,
         history.scenario.name,
