@@ -46,10 +46,18 @@ def named(found: Explored) -> dict[str, set[str]]:
     }
 
 
+USUAL = calling()
+
+
+def played(name: str, faults: str, call: Scenario = USUAL) -> History:
+    """Run a call under faults."""
+    return anyio.run(run, subject_named(name), call.under(parse(faults)))
+
+
 def test_a_client_that_is_told_to_send_again_later_may_get_the_result_then() -> None:
     """Let the first delivery die after the bill, whose key the destination honours."""
-    call = calling(destination="honours keys").under(parse("twice3 crash@bill3"))
-    assert not violations(anyio.run(run, subject_named("J+guard+call-key"), call))
+    call = calling(destination="honours keys")
+    assert not violations(played("J+guard+call-key", "twice3 crash@bill3", call))
 
 
 def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None:
@@ -60,8 +68,7 @@ def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None
 
 @pytest.mark.parametrize("at", ["audit1", "bill3"])
 def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
-    faults = parse(f"fail@{at} fail@{at}.2 fail@{at}.3")
-    history = anyio.run(run, subject_named("E"), calling().under(faults))
+    history = played("E", f"fail@{at} fail@{at}.2 fail@{at}.3")
     assert "call lost" not in anomalies_in(history)
 
 
@@ -81,17 +88,14 @@ def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
 
 @pytest.mark.parametrize("faults", ["ahead1", "ahead2", "more2", "more3"])
 def test_the_guard_bills_once_whatever_a_careless_client_adds_to_an_answer(faults: str) -> None:
-    by_hand, guarded = (
-        anyio.run(run, subject_named(name), calling().under(parse(faults)))
-        for name in ("E", "F+guard")
-    )
-    assert "charged twice" not in anomalies_in(guarded)
-    assert ("charged twice" in anomalies_in(by_hand)) is (faults in ("ahead2", "more3"))
+    assert "charged twice" not in anomalies_in(played("F+guard", faults))
+    by_hand = anomalies_in(played("E", faults))
+    assert ("charged twice" in by_hand) is (faults in ("ahead2", "more3"))
 
 
 def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
     subject = subject_named("E")
-    clean = anyio.run(run, subject, calling())
+    clean = played("E", "")
     more = {fault.name for fault in possible(subject, clean, tuple(PLAYABLE))} - set(EXPLORED)
     assert more - set(ASKED) == {"ahead", "more"}
     assert {fault.name for fault in possible(subject, clean)} <= set(EXPLORED)
@@ -167,8 +171,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
 
 @pytest.mark.slow
 def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it() -> None:
-    faults = parse("down@bill3 redeploy3.2")
-    assert anomalies_in(anyio.run(run, subject_named("L"), calling().under(faults))) == set()
+    assert anomalies_in(played("L", "down@bill3 redeploy3.2")) == set()
 
 
 @pytest.mark.slow
@@ -240,10 +243,9 @@ def test_two_faults_of_one_moment_are_refused_together(
 @pytest.mark.parametrize("name", ["A", "I", "F+legacy-shim"])
 def test_two_deliveries_at_once_of_a_legacy_call_each_have_their_own_questions(name: str) -> None:
     old = calling(era="legacy")
-    both = anyio.run(run, subject_named(name), old.under(parse("both1")))
+    both = played(name, "both1", old)
     assert violations(both) == []
-    later = anyio.run(run, subject_named(name), old.under(parse("twice1")))
-    assert anomalies_in(both) == anomalies_in(later)
+    assert anomalies_in(both) == anomalies_in(played(name, "twice1", old))
 
 
 def test_what_is_found_does_not_depend_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,8 +275,8 @@ WRONG_REPORT = "Springfield, Missouri: 26 °C, sunny."
 def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answered_ignores() -> (
     None
 ):
-    async def reported(faults: str, text: str) -> frozenset[str]:
-        history = await run(subject_named("F"), calling().under(parse(faults)))
+    def reported(faults: str, text: str) -> frozenset[str]:
+        history = played("F", faults)
         events = [
             replace(event, reply=replace(event.reply, text=text))
             if isinstance(event, Received) and event.call == 1 and event.reply.is_result
@@ -283,19 +285,15 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
         ]
         return anomalies_in(replace(history, events=tuple(events)))
 
-    async def check() -> None:
-        # The user of the other call answers Missouri.
-        assert "misrouted answer" in await reported("other2", WRONG_REPORT)
-        assert await reported("", WRONG_REPORT) >= {"ignored answer"}
-        assert not {"misrouted answer", "ignored answer"} & await reported("other2", RIGHT_REPORT)
-
-    anyio.run(check)
+    # The user of the other call answers Missouri.
+    assert "misrouted answer" in reported("other2", WRONG_REPORT)
+    assert "ignored answer" in reported("", WRONG_REPORT)
+    assert not {"misrouted answer", "ignored answer"} & reported("other2", RIGHT_REPORT)
 
 
 def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a_time() -> None:
     """Let the client outlast the faults, or its giving up would look like the subject's fault."""
-    scenario = calling(policy="calls again").under(parse("lost1 lost1.2 lost1.3 lost3"))
-    history = anyio.run(run, subject_named("F"), scenario)
+    history = played("F", "lost1 lost1.2 lost1.3 lost3", calling(policy="calls again"))
     assert not {"never ends", "charged, told of an error"} & anomalies_in(history)
 
 
@@ -308,17 +306,15 @@ def test_that_a_client_gives_up_after_a_second_loss_is_no_fault_of_the_server(
     monkeypatch.setitem(
         POLICIES, "resends once", LossPolicy("resend the request once", resends_once)
     )
-    scenario = calling(policy="resends once").under(parse("lost1 lost1.2"))
-    history = anyio.run(run, subject_named("F"), scenario)
+    history = played("F", "lost1 lost1.2", calling(policy="resends once"))
     assert len(history.attempts) == 2
     assert "never ends" not in anomalies_in(history)
 
 
 @pytest.mark.parametrize("faults", ["lost1", "lost3", "fail@bill3", "crash3"])
 def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
-    scenario = calling(policy="stops").under(parse(faults))
-    history = anyio.run(run, subject_named("F"), scenario)
-    (fault,) = scenario.faults
+    history = played("F", faults, calling(policy="stops"))
+    (fault,) = history.scenario.faults
     last = history.attempts[-1]
     assert last.round == fault.round
     assert last.number == 1
@@ -337,8 +333,7 @@ def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
 def test_an_unsure_effect_or_other_words_charge_twice_where_nothing_recognises_the_call(
     subject: str, faults: str, words: Words, is_charged_twice: bool
 ) -> None:
-    call = calling(policy="calls again").in_words(words).under(parse(faults))
-    history = anyio.run(run, subject_named(subject), call)
+    history = played(subject, faults, calling(policy="calls again").in_words(words))
     assert ("charged twice" in anomalies_in(history)) == is_charged_twice
 
 
