@@ -84,7 +84,11 @@ def until(exchange: int, history: History) -> History:
     return replace(history, events=history.events[: end + 1])
 
 
-def with_habit(history: History, habit: Callable[[Request, Reply], Reply]) -> History:
+Habit = Callable[[Request, Reply], Reply]
+"""A function that returns the response of a server with a habit, in place of another's."""
+
+
+def with_habit(history: History, habit: Habit) -> History:
     """Replace every response by the one that a server with this habit makes of it."""
     requests = {
         event.exchange: event.request for event in history.events if isinstance(event, Sent)

@@ -1,7 +1,6 @@
 """Tests of what the contract leaves open: habits of an SDK, and ways to refuse a state."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +25,7 @@ from tests.judge.altered import (
     REFUSED,
     SPRINGFIELD,
     Change,
+    Habit,
     changed,
     effects,
     played,
@@ -51,7 +51,7 @@ def errors_are_results(request: Request, reply: Reply) -> Reply:
     return reply if reply.code is None else tool_error(reply.message or "")
 
 
-def refusals_are(made: Reply) -> Callable[[Request, Reply], Reply]:
+def refusals_are(made: Reply) -> Habit:
     """Make a habit that ends a call like this when its user refuses or cannot be asked."""
 
     def habit(request: Request, reply: Reply) -> Reply:
@@ -80,7 +80,7 @@ def no_question_is_named(request: Request, reply: Reply) -> Reply:
     return tool_error("it does not fit") if reply.code and any(contents(request)) else reply
 
 
-def unreadable(code: int) -> Callable[[Request, Reply], Reply]:
+def unreadable(code: int) -> Habit:
     """Make a habit that refuses an answer outside the protocol before the tool sees it."""
 
     def habit(request: Request, reply: Reply) -> Reply:
@@ -112,7 +112,7 @@ def unreadable(code: int) -> Callable[[Request, Reply], Reply]:
     ],
 )
 def test_a_habit_of_an_sdk_is_no_fault_and_what_is_none_is_found(
-    case: str, habit: Callable[[Request, Reply], Reply], broken: set[str]
+    case: str, habit: Habit, broken: set[str]
 ) -> None:
     history = with_habit(played(case), habit)
     assert history != played(case)

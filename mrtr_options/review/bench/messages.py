@@ -39,8 +39,15 @@ Other things are lost elsewhere: the outcome "lost" is that of a call whose clie
 HUNG = "hung"
 """The end of a request that got no response in the time that the deployment gives it."""
 
-Form = tuple[str, dict[str, Any]]
+JsonObject = dict[str, Any]
+"""A JSON object: of a message on the wire, or of what a command prints."""
+
+Form = tuple[str, JsonObject]
 """A question as the user sees it: its message, and the choices in each field of its form."""
+
+
+Tools = dict[str, JsonObject]
+"""The tools of a server's listing as they are on the wire, by name."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ class Reply:
         nothing: The reason why there is no response at all: `LOST` or `HUNG`.
         malformed: The fault of a response that does not follow the protocol.
         task, status, status_message: The description of a task.
-        tools: The tools of a listing as they are on the wire, by name.
+        tools: The tools of a listing.
         texts: Every string that the server sent with the response, but not the state: in the whole
             result, in its handshake and in notifications.
         unknown_type: A `resultType` that the protocol does not have.
@@ -131,7 +138,7 @@ class Reply:
     message: str | None = None
     data: Any = None
     questions: dict[str, str] = field(default_factory=dict[str, str])
-    schemas: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    schemas: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     others: dict[str, str] = field(default_factory=dict[str, str])
     state: str | None = None
     later: bool = False
@@ -140,7 +147,7 @@ class Reply:
     task: str | None = None
     status: str | None = None
     status_message: str | None = None
-    tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    tools: Tools = field(default_factory=Tools)
     texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
     unknown_type: str = ""
     astray: str = ""
@@ -184,14 +191,14 @@ class Reply:
 _compared = attrgetter("text", "is_error", "code", "questions", "status")
 
 
-def as_json(answer: types.InputResponse) -> dict[str, Any]:
+def as_json(answer: types.InputResponse) -> JsonObject:
     """Return a client's answer to a question as JSON; it may not fit the SDK's models."""
     return answer.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
 
 
-def form_of(message: str, schema: dict[str, Any]) -> Form:
+def form_of(message: str, schema: JsonObject) -> Form:
     """Return a question as the user sees it, from its message and its form's JSON schema."""
-    properties: dict[str, dict[str, Any]] = schema.get("properties", {})
+    properties: dict[str, JsonObject] = schema.get("properties", {})
     return message, {name: part.get("enum") for name, part in properties.items()}
 
 

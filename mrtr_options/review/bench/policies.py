@@ -39,6 +39,10 @@ class Loss:
     may_ask: bool = False
 
 
+Policy = Callable[[Loss], Next]
+"""A function that returns what the client does after a loss."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """What a client did after a loss, and how much of its run had come before.
@@ -66,7 +70,7 @@ class LossPolicy:
     """
 
     says: str
-    after: Callable[[Loss], Next]
+    after: Policy
 
     @property
     def stops(self) -> bool:
@@ -85,7 +89,7 @@ POLICIES: dict[str, LossPolicy] = {}
 """Every policy by its name, as it follows "the client". The first two are today's clients."""
 
 
-def policy(name: str, says: str) -> Callable[[Callable[[Loss], Next]], Callable[[Loss], Next]]:
+def policy(name: str, says: str) -> Callable[[Policy], Policy]:
     """Make a policy of a function.
 
     Raises:
@@ -94,7 +98,7 @@ def policy(name: str, says: str) -> Callable[[Callable[[Loss], Next]], Callable[
     if name in POLICIES:
         raise ValueError(f"there are two clients {name!r}; give one of them another name")
 
-    def add(after: Callable[[Loss], Next]) -> Callable[[Loss], Next]:
+    def add(after: Policy) -> Policy:
         POLICIES[name] = LossPolicy(says, after)
         return after
 

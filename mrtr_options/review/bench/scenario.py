@@ -15,7 +15,7 @@ from mrtr_options.review.bench.faults import KINDS, Faults, names_of, parse
 from mrtr_options.review.bench.faults.kinds import Kind, Need
 from mrtr_options.review.bench.messages import Declares, Era
 from mrtr_options.review.bench.policies import POLICIES
-from mrtr_options.review.bench.steps import Change, Redeploy, Send, Step
+from mrtr_options.review.bench.steps import Change, Redeploy, Script, Send, Step
 from mrtr_options.tool.weather import Destination
 
 Fleet = Literal["one", "sticky", "free"]
@@ -103,8 +103,8 @@ class Scenario:
     setup: Setup = USUAL_SETUP
     callers: tuple[Caller, ...] = (Caller("Springfield"),)
     faults: Faults = ()
-    script: tuple[Step, ...] = ()
-    before: tuple[Step, ...] = ()
+    script: Script = ()
+    before: Script = ()
     also: tuple[str, ...] = ()
 
     @property
@@ -231,8 +231,8 @@ class Schedule:
 def make_schedule(
     name: str,
     why: str,
-    modern: str | tuple[Step, ...] = (),
-    legacy: tuple[Step, ...] = (),
+    modern: str | Script = (),
+    legacy: Script = (),
     *,
     location: str = "Springfield",
     calls: int = 1,

@@ -158,7 +158,7 @@ class Step:
     fault: str | None = None
 
     @property
-    def parts(self) -> tuple[Step, ...]:
+    def parts(self) -> Script:
         """The steps of which it consists."""
         return (self,)
 
@@ -180,6 +180,10 @@ class Step:
     async def play(self, player: Any) -> None:
         """Play the step, where `Player.take` has no case for its kind."""
         raise NotImplementedError
+
+
+Script = tuple[Step, ...]
+"""The steps that a client takes, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -316,10 +320,10 @@ class Together(Step):
     A fault at an effect of one of them happens at the first such effect.
     """
 
-    steps: tuple[Step, ...]
+    steps: Script
 
     @property
-    def parts(self) -> tuple[Step, ...]:
+    def parts(self) -> Script:
         return self.steps
 
     @property

@@ -25,8 +25,8 @@ from mrtr_options.review.bench.steps import (
     PLACE,
     UNITS,
     RoundName,
+    Script,
     Send,
-    Step,
     WholeCall,
     accept,
 )
@@ -163,7 +163,7 @@ async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) ->
     return False
 
 
-def _steps(outcome: Outcome) -> tuple[Step, ...]:
+def _steps(outcome: Outcome) -> Script:
     """Return the rounds of a new client's call. A question that is not asked is left out."""
     if outcome == "reported":
         return (FIRST, PLACE, UNITS)

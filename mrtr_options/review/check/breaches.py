@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.attacks.forgeries import Forge
 from mrtr_options.review.bench.history import History, Received, Sent
+from mrtr_options.review.bench.messages import Tools
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import Repeat, Send, Step, Together, WholeCall
 from mrtr_options.review.check.calls import rounds
@@ -91,7 +92,7 @@ class Breach:
         return self.problem.property
 
 
-def breaches(history: History, tools: dict[str, dict[str, Any]]) -> list[Breach]:
+def breaches(history: History, tools: Tools) -> list[Breach]:
     """Return the rules that a run breaks.
 
     A wrong effect follows from a wrong response, and so does the form of a result that must not
@@ -144,7 +145,7 @@ def _follows(rule: Rule, cause: Rule) -> bool:
 async def smallest(
     play: Play,
     breach: Breach,
-    tools: dict[str, dict[str, Any]],
+    tools: Tools,
     *,
     fresh: bool = False,
     requests: int | None = None,
@@ -201,7 +202,7 @@ def _can_shrink(breach: Breach) -> bool:
     return not (is_unanswered or too_many)
 
 
-def _same(history: History, like: Breach, tools: dict[str, dict[str, Any]]) -> Breach | None:
+def _same(history: History, like: Breach, tools: Tools) -> Breach | None:
     """Return the same breach in a run, or the same response under a plain rule; else None."""
     found = violations(history, tools=tools)
     same = [each for each in found if each.property == like.rule]
@@ -218,7 +219,7 @@ async def on_its_own(
     breach: Breach,
     whole: Breach,
     earlier: Sequence[Made],
-    tools: dict[str, dict[str, Any]],
+    tools: Tools,
     requests: int | None = None,
 ) -> Breach:
     """Return the breach on servers that were started for it, after the earlier runs that it needs.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mrtr_options.review.bench.deployments import Deployment
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Received
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import IN_MEMORY, run
@@ -66,7 +67,7 @@ class Way:
     redeploy: str = NOT_TRIED
     named: str = NOT_TRIED
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return one JSON object."""
         size = self.size
         return {
@@ -154,7 +155,7 @@ class Nearest:
     option: str
     differs: list[tuple[Observation, Observation]]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return one JSON object."""
         differs = [
             {"schedule": own.schedule, "era": own.era, "here": own.cell, "there": other.cell}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.faults import names_of
 from mrtr_options.review.bench.history import History, Received
+from mrtr_options.review.bench.messages import JsonObject, Tools
 from mrtr_options.review.check.breaches import GIVE_UP, Breach, breaches
 from mrtr_options.review.check.compared import Nearest, Way
 from mrtr_options.review.check.story import breach_as_json
@@ -20,8 +20,8 @@ from mrtr_options.review.explore.counterexamples import Explored, rank
 from mrtr_options.review.judge.anomalies import ANOMALIES, Anomaly
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.contract.task_rules import has_tasks
+from mrtr_options.review.judge.guarantees import Broken
 from mrtr_options.review.judge.observation import Observation
-from mrtr_options.review.judge.properties import Property
 from mrtr_options.tool.guarantees import Guarantees
 
 ALSO = ("key-rotation",)
@@ -73,7 +73,7 @@ class Risk:
         other = INSTEAD.get((self.anomaly.name, where))
         return (other, ()) if other else (self.anomaly.remedy, self.anomaly.spared)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return one JSON object."""
         return {
             "anomaly": self.anomaly.name,
@@ -147,11 +147,9 @@ class Report:
     target: str
     own: Guarantees | None = None
     first: dict[str, Breach] = field(default_factory=dict[str, Breach])
-    tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    tools: Tools = field(default_factory=Tools)
     observations: list[Observation] = field(default_factory=list[Observation])
-    broken: list[tuple[Property, Observation]] = field(
-        default_factory=list[tuple[Property, Observation]]
-    )
+    broken: Broken = field(default_factory=Broken)
     risks: list[Risk] = field(default_factory=list[Risk])
     explored: Explored | None = None
     otherwise: list[Explored] = field(default_factory=list[Explored])
@@ -258,10 +256,10 @@ class Report:
         """Return whether the proposal keeps the contract and what it guarantees itself."""
         return not (self.breaches or self.broken)
 
-    def _as_told(self, breach: Breach) -> dict[str, Any]:
+    def _as_told(self, breach: Breach) -> JsonObject:
         return breach_as_json(breach) | {"followed_by": self.following(breach)}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return one JSON object."""
         nearest = self.nearest
         return {

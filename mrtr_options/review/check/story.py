@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.history.narrate import Row, line_of, narrate
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.check.breaches import Breach, sent_in, waiting_calls
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import plural
@@ -35,7 +35,7 @@ LONGEST_CYCLE = 4
 """The most lines between a line and its repetition for the two to be told as one."""
 
 
-def breach_as_json(breach: Breach) -> dict[str, Any]:
+def breach_as_json(breach: Breach) -> JsonObject:
     """Return a breach as one JSON object."""
     history = breach.history
     problem = breach.problem

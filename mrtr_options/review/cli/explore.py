@@ -28,8 +28,8 @@ from mrtr_options.review.cli._shared import (
 from mrtr_options.terminal import refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.bench.scenario import Scenario
     from mrtr_options.review.bench.subjects import Subject
+    from mrtr_options.review.explore.workers import Called
     from mrtr_options.tool.weather import Destination
 
 
@@ -96,15 +96,13 @@ def run(args: argparse.Namespace) -> int:
     return print_unclassified(done)
 
 
-def _calls_to_explore(
-    args: argparse.Namespace, chosen: Sequence[Subject]
-) -> dict[tuple[Subject, Scenario], int]:
+def _calls_to_explore(args: argparse.Namespace, chosen: Sequence[Subject]) -> dict[Called, int]:
     """Return the calls to explore, with the most faults of each."""
     policies = [each for name, each in CLIENTS.items() if args.policy in (name, "all")]
     destinations: list[Destination] = [
         each for name, each in DESTINATIONS.items() if args.destination in (name, "all")
     ]
-    calls: dict[tuple[Subject, Scenario], int] = {}
+    calls: dict[Called, int] = {}
     for subject in chosen:
         is_quick = subject.option.extra is None
         bound = args.faults if args.subjects or is_quick else min(args.faults, 1)

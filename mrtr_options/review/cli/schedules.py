@@ -34,15 +34,15 @@ def run(args: argparse.Namespace) -> int:
     import anyio
 
     from mrtr_options.review.bench.schedules import SCHEDULES
-    from mrtr_options.review.explore.counterexamples import play_schedules
+    from mrtr_options.review.explore.counterexamples import Lists, play_schedules
     from mrtr_options.review.show.listing import show
     from mrtr_options.review.show.progress import counting
     from mrtr_options.tool.catalogue import all_options
 
     played = ["E", "F", "H", "F+guard", *("K" for letter in all_options() if letter == "K")]
     chosen = find_subjects(args.subjects or played) if args.play else []
-    shown: dict[str, dict[str, list[str]]] = {}
-    left_out: dict[str, dict[str, list[str]]] = {}
+    shown: Lists = {}
+    left_out: Lists = {}
     if chosen:
         with counting("schedules", len(SCHEDULES), quiet=args.json) as begin:
             shown, left_out = anyio.run(play_schedules, chosen, begin)

@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,8 @@ from mrtr_options.tool.notation import CALL_KEY, NAMED, SINGLE_USE, TEMPORAL
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.subjects import Subject
-    from mrtr_options.sdk.handler import Handler
+    from mrtr_options.review.bench.world.wrappers import Wrapper
     from mrtr_options.tool.settings import Settings
-
-    Wrapper = Callable[[Handler], Handler]
 
 IN_MEMORY = "effects are counted in the memory of this process; --ledger FILE keeps them"
 ROUNDS_IN_MEMORY = (

@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from mrtr_options.review.bench.deployments import quiet_servers, scratch
 from mrtr_options.review.bench.faults import KINDS, Fault, Faults, names_of
 from mrtr_options.review.bench.faults.kinds import RAREST
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario
@@ -29,6 +29,9 @@ from mrtr_options.review.judge import grid, guarantees
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.facts import anomalies_in
+
+Lists = dict[str, dict[str, list[str]]]
+"""Names in lists, each under two names; see `play_schedules`."""
 
 Made = dict[Faults, list[History]]
 """Runs of one call with clients that differ in their policy alone, by their faults."""
@@ -60,10 +63,10 @@ class Explored:
     not_tried: dict[str, str] = field(default_factory=dict[str, str])
     possible: Faults = field(default=(), compare=False)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return one JSON object; it has what is unusual only where there is something."""
         setup = self.scenario.setup
-        unusual: dict[str, Any] = {}
+        unusual: JsonObject = {}
         if setup.words != "same":
             unusual["words"] = setup.words
         if self.scenario.also:
@@ -203,7 +206,7 @@ def join(bound: int, parts: Sequence[Explored]) -> Explored:
 
 async def play_schedules(
     subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
-) -> tuple[dict[str, dict[str, list[str]]], dict[str, dict[str, list[str]]]]:
+) -> tuple[Lists, Lists]:
     """Play the schedules with names.
 
     Returns the anomalies that each schedule shows, with the subjects in which it does; and for each
@@ -214,8 +217,8 @@ async def play_schedules(
             with subjects that have tasks.
         on_begin: Called with the name of each schedule before it is played.
     """
-    shown: dict[str, dict[str, list[str]]] = {slug: {} for slug in SCHEDULES}
-    left_out: dict[str, dict[str, list[str]]] = {}
+    shown: Lists = {slug: {} for slug in SCHEDULES}
+    left_out: Lists = {}
 
     def leave_out(subject: Subject, why: str, slug: str) -> None:
         left_out.setdefault(subject.name, {}).setdefault(why, []).append(slug)

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.faults import Faults, names_of, parse
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.redeploys import next_versions
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
@@ -67,7 +67,7 @@ class StoredShares:
     """
 
     path: Path | None
-    _rows: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    _rows: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
 
     def __post_init__(self) -> None:
         if self.path is None:
@@ -109,7 +109,7 @@ class StoredShares:
         KeptLines(self.path).add(row)
 
 
-def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
+def _read_rows(path: Path) -> dict[str, JsonObject]:
     """Read the results in a file, by their keys. Begin the file if it is new."""
     file = KeptLines(path)
     rows = file.read()

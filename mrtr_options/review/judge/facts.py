@@ -21,6 +21,7 @@ from mrtr_options.review.bench.history import (
     Asked,
     Effect,
     Elapsed,
+    Exchanged,
     Failed,
     History,
     Received,
@@ -41,14 +42,22 @@ class HistoryReading:
         self.history = history
 
     @cached_property
-    def exchanges(self) -> list[tuple[Sent, Received]]:
+    def exchanges(self) -> list[Exchanged]:
         """See `History.exchanges`."""
         return self.history.exchanges
 
     @cached_property
-    def deliveries(self) -> list[tuple[Sent, Received]]:
-        """See `History.deliveries`."""
-        return self.history.deliveries
+    def deliveries(self) -> list[Exchanged]:
+        """The last exchange of each delivery of a sending, in the order of the responses.
+
+        It is the outcome of the delivery, after state-only responses were followed and a task
+        reached its status.
+        """
+        last: dict[tuple[int, int], Exchanged] = {}
+        for sent, got in self.exchanges:
+            last.pop((sent.sending, sent.delivery), None)
+            last[sent.sending, sent.delivery] = sent, got
+        return list(last.values())
 
     @cached_property
     def answers(self) -> list[Answered]:
@@ -329,7 +338,7 @@ class HistoryReading:
         )
         return is_correct and self.ages[last.exchange] <= STATE_TTL_SECONDS
 
-    def _last_request(self, mine: Sequence[tuple[Sent, Received]]) -> Sent:
+    def _last_request(self, mine: Sequence[Exchanged]) -> Sent:
         """Return the request that a call ended with.
 
         If it ended in a tool error, that is the request that got the error. Otherwise it is the

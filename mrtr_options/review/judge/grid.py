@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.messages import ERAS, Era
+from mrtr_options.review.bench.messages import ERAS, Era, JsonObject
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
@@ -21,13 +20,13 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.steps import Together
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.guarantees import (
+    Broken,
     find_broken,
     guarantees_of,
     held_to,
     judge_history,
 )
 from mrtr_options.review.judge.observation import Observation, merge
-from mrtr_options.review.judge.properties import Property
 
 IN_MEMORY = ("one", "two")
 """The deployments of the whole matrix."""
@@ -64,7 +63,7 @@ class Cell:
         """The reason why it cannot be made, a missing next version; "" if it can be made."""
         return why_not(self.subject.option, self.scenario.changes)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return one JSON object, for a run that was not made."""
         return {
             "option": self.subject.option.letter,
@@ -155,10 +154,6 @@ def _depends_on_timing(scenario: Scenario) -> bool:
 
 
 # --- judging -----------------------------------------------------------------------------------
-
-
-Broken = Sequence[tuple[Property, Observation]]
-"""The rules of the contract and the guarantees that do not hold, each with an observation."""
 
 
 def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:

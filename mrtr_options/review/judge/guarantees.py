@@ -30,6 +30,9 @@ ASKED_UNITS = weather.which_units("Springfield, Illinois").message
 Check = Callable[[Observation], str | None]
 """A function that returns the problem of an observation, or None."""
 
+Broken = list[tuple[Property, Observation]]
+"""The rules of the contract and the guarantees that do not hold, each with an observation."""
+
 
 @dataclass(frozen=True)
 class Guarantee(Property):
@@ -397,7 +400,7 @@ def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
 
 def find_broken(
     observations: Iterable[Observation], properties: Iterable[Property], own: Guarantees | None
-) -> list[tuple[Property, Observation]]:
+) -> Broken:
     """Return every property that an observation lacks, with the observation.
 
     The observation's `breaks` has the reason.

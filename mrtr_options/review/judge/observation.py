@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from mrtr_options.review.bench.history import Asked, Entered, History, Sent, readable_state
-from mrtr_options.review.bench.messages import HUNG, Era, Reply
+from mrtr_options.review.bench.messages import HUNG, Era, JsonObject, Reply
 from mrtr_options.review.judge.facts import HistoryReading
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
@@ -33,6 +33,10 @@ never came to an end.
 """
 
 
+Counts = dict[str, int | list[int]]
+"""How often each effect took place; a list where it depended on timing."""
+
+
 @dataclass(frozen=True)
 class Observation:
     """The summary of one run, or of several that differ in timing only.
@@ -49,7 +53,7 @@ class Observation:
         questions: The messages the user saw, in order.
         requests: The number of requests that were sent to a server. Looks at a task are left out,
             since their number depends on timing.
-        effects: How often each effect took place; a list where it depended on timing.
+        effects: The counts of its effects.
         entries: How often each function of the author's was entered, where that can be seen.
         state_bytes: The size of each state that was handed out.
         agreed: Whether a request that arrived twice got the same response twice, and a task that
@@ -71,7 +75,7 @@ class Observation:
     replies: tuple[Reply, ...] = ()
     questions: tuple[str, ...] = ()
     requests: int = 0
-    effects: dict[str, int | list[int]] = field(default_factory=dict[str, int | list[int]])
+    effects: Counts = field(default_factory=Counts)
     entries: dict[str, int] = field(default_factory=dict[str, int])
     state_bytes: tuple[int, ...] = ()
     agreed: bool = True
@@ -122,7 +126,7 @@ class Observation:
             return "---" if self.outcome == "lost" else "..."
         return f"{_one_character(self.most('audit'))}/{_one_character(self.most('bill'))}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return one JSON object."""
         option, *wrappers = self.subject.split("+")
         return {
@@ -154,7 +158,7 @@ def merge(runs: Sequence[Observation]) -> Observation:
     The result is the first run, with the counts and disagreements of all.
     """
     first = runs[0]
-    effects: dict[str, int | list[int]] = {}
+    effects: Counts = {}
     for effect in first.effects:
         counts = sorted({run.most(effect) for run in runs})
         effects[effect] = counts if len(counts) > 1 else counts[0]

@@ -11,17 +11,16 @@ from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore import NOT_TRIED
+from mrtr_options.review.explore.counterexamples import Lists
 from mrtr_options.review.show.tables import build_table
 from mrtr_options.terminal import console, print_json
 from mrtr_options.tool.notation import in_text, list_in_text
 
-Shown = Mapping[str, Mapping[str, Sequence[str]]]
-
 
 def show(
     subjects: Sequence[Subject],
-    shown: Shown,
-    left_out: Mapping[str, Mapping[str, Sequence[str]]],
+    shown: Lists,
+    left_out: Lists,
     *,
     as_json: bool,
 ) -> None:

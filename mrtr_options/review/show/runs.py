@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -15,6 +14,7 @@ from rich.text import Text
 from mrtr_options.review.bench.faults import Fault, describe_faults
 from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, History
 from mrtr_options.review.bench.history.narrate import Narrator, Row
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.situations import OWN_LEDGER, situations_of
@@ -140,7 +140,7 @@ def _is_struck(event: Event, sending: int, effect: str) -> bool:
     return kind == effect and event.sending in (sending, None)
 
 
-def _as_json(history: History) -> dict[str, Any]:
+def _as_json(history: History) -> JsonObject:
     return {
         **observe(history).as_json(),
         "anomalies": sorted(anomalies_in(history)),

@@ -15,7 +15,13 @@ from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore import NOT_TRIED
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.contract import RULES
-from mrtr_options.review.judge.guarantees import declared, find_kept, guarantees_of, undeclared
+from mrtr_options.review.judge.guarantees import (
+    Broken,
+    declared,
+    find_kept,
+    guarantees_of,
+    undeclared,
+)
 from mrtr_options.review.judge.observation import Observation, Verdict
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.terminal import console, in_colour, plural, print_json
@@ -53,7 +59,7 @@ def build_table(head: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Ta
 
 def show(
     observations: Sequence[Observation],
-    judged: Mapping[Subject, grid.Broken],
+    judged: Mapping[Subject, Broken],
     form: Literal["text", "json", "markdown"],
     missing: Sequence[grid.Cell] = (),
 ) -> None:
@@ -97,8 +103,11 @@ def _print(observations: Sequence[Observation], missing: Sequence[grid.Cell]) ->
     out.print()
 
 
-Rows = Mapping[str, Mapping[str, Observation | None]]
-"""The runs of one table, by schedule and subject; None for a run that was not tried."""
+Row = Mapping[str, Observation | None]
+"""The runs of one schedule, by subject; None for a run that was not tried."""
+
+Rows = Mapping[str, Row]
+"""The runs of one table, by schedule."""
 
 
 def _group_runs(
@@ -126,7 +135,7 @@ def _title_of(deployment: str, era: Era) -> str:
     return f"{era} client, {offered()[deployment].says}"
 
 
-def _text_of(row: Mapping[str, Observation | None], name: str) -> str:
+def _text_of(row: Row, name: str) -> str:
     """Return a cell; it is empty if the schedule does not apply to the subject."""
     if name not in row:
         return ""
@@ -163,7 +172,7 @@ def _build_tables(rows: Rows, width: int) -> Iterator[Table]:
         yield table
 
 
-def _colour_cell(row: Mapping[str, Observation | None], name: str) -> Text:
+def _colour_cell(row: Row, name: str) -> Text:
     seen = row.get(name)
     return Text(_text_of(row, name), COLOURS[seen.verdict] if seen else "")
 
@@ -187,7 +196,7 @@ def _write_table(deployment: str, era: Era, rows: Rows) -> str:
     return f"{_title_of(deployment, era)}:\n\n{table}"
 
 
-def _mark_cell(row: Mapping[str, Observation | None], name: str) -> str:
+def _mark_cell(row: Row, name: str) -> str:
     text = _text_of(row, name)
     seen = row.get(name)
     return f"**{text}**" if seen and seen.verdict == "duplicated" else text
@@ -202,7 +211,7 @@ def _describe_left_out(missing: Sequence[grid.Cell]) -> list[str]:
 
 
 def _print_properties(
-    judged: Mapping[Subject, grid.Broken], observations: Sequence[Observation]
+    judged: Mapping[Subject, Broken], observations: Sequence[Observation]
 ) -> None:
     """Print the rules and guarantees that held, in one line for all columns that are alike."""
     alike: dict[tuple[str, ...], list[Subject]] = {}
@@ -217,7 +226,7 @@ def _print_properties(
 
 
 def _describe_properties(
-    column: Subject, lacks: grid.Broken, observations: Sequence[Observation]
+    column: Subject, lacks: Broken, observations: Sequence[Observation]
 ) -> Iterator[str]:
     own = guarantees_of(column)
     seen = [each for each in observations if each.subject == column.name]

@@ -32,6 +32,12 @@ from mrtr_options.review.bench.history.state_text import (
     read_json,
 )
 
+Changes = Iterator[tuple[str, str]]
+"""Changed states, each behind its description."""
+
+_Values = Iterator[tuple[str, Any]]
+"""Changed JSON values, each behind its description."""
+
 SWAPS = (
     (b"Illinois", b"Missouri"),
     (b"Missouri", b"Illinois"),
@@ -45,7 +51,7 @@ SWAPS = (
 """Words that mean something in a state, and what a forger would put there."""
 
 
-def change_readable(state: str) -> Iterator[tuple[str, str]]:
+def change_readable(state: str) -> Changes:
     """Change the readable parts of a state, and write them back."""
     for part in parts(state):
         for old, new in SWAPS:
@@ -65,7 +71,7 @@ def change_readable(state: str) -> Iterator[tuple[str, str]]:
                 yield name, part.write_json(changed)
 
 
-def _numbers(part: Part) -> Iterator[tuple[str, str]]:
+def _numbers(part: Part) -> Changes:
     """Make a time or a number inside a text larger."""
     if len(part.data) > 400 or not part.data.isascii() or not part.data.decode().isprintable():
         return
@@ -77,7 +83,7 @@ def _numbers(part: Part) -> Iterator[tuple[str, str]]:
         )
 
 
-def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _changed(value: Any, path: str = "") -> _Values:
     """Yield a JSON value with one thing changed in it."""
     if isinstance(value, dict):
         yield from _changed_object(cast("dict[str, Any]", value), path)
@@ -94,7 +100,7 @@ def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield f"{path} filled in", "Springfield, Missouri"
 
 
-def _changed_object(fields: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+def _changed_object(fields: dict[str, Any], path: str) -> _Values:
     for key, part in fields.items():
         where = f"{path}.{key}".strip(".")
         for name, changed in _changed(part, where):
@@ -102,13 +108,13 @@ def _changed_object(fields: dict[str, Any], path: str) -> Iterator[tuple[str, An
         yield f"{where} left out", {name: each for name, each in fields.items() if name != key}
 
 
-def _changed_list(items: list[Any], path: str) -> Iterator[tuple[str, Any]]:
+def _changed_list(items: list[Any], path: str) -> _Values:
     for place, part in enumerate(items):
         for name, changed in _changed(part, f"{path}[{place}]"):
             yield name, put_in(items, place, changed)
 
 
-def _changed_text(value: str, path: str) -> Iterator[tuple[str, Any]]:
+def _changed_text(value: str, path: str) -> _Values:
     """Change one thing in a text that is JSON; replace any other text."""
     if value[:1] not in ("{", "["):
         yield f"{path} replaced", "Springfield, Missouri" if "," in value else "mallory"
@@ -118,7 +124,7 @@ def _changed_text(value: str, path: str) -> Iterator[tuple[str, Any]]:
             yield name, json_written_like(value, changed)
 
 
-def splice(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def splice(state: str, others: Sequence[str]) -> Changes:
     """Put parts of one state beside parts of another, a signature for example."""
     for separator in SEPARATORS:
         pieces = state.split(separator)
@@ -145,7 +151,7 @@ def _mixed(pieces: list[str], theirs: list[str]) -> Iterator[tuple[str, list[str
             yield f"another state from segment {cut + 1} on", mixed
 
 
-def damage(state: str) -> Iterator[tuple[str, str]]:
+def damage(state: str) -> Changes:
     """Cut a state short, or change one character, never the last one."""
     yield "cut short by 8", state[:-8]
     yield "its first half", state[: len(state) // 2]
@@ -156,7 +162,7 @@ def damage(state: str) -> Iterator[tuple[str, str]]:
             yield f"character {place} changed", state[:place] + letter + state[place + 1 :]
 
 
-def flip_bits(state: str) -> Iterator[tuple[str, str]]:
+def flip_bits(state: str) -> Changes:
     """Turn one place into another by flipping bits, wherever its name may be in hidden bytes.
 
     A state that is hidden and not signed can be changed by anyone who knows its content.
@@ -175,7 +181,7 @@ def flip_bits(state: str) -> Iterator[tuple[str, str]]:
             )
 
 
-def guess_neighbours(state: str) -> Iterator[tuple[str, str]]:
+def guess_neighbours(state: str) -> Changes:
     """Yield the neighbours of a state that ends in a number."""
     found = re.search(r"\d{1,9}$", state)
     if found is not None and len(state) < 40:
@@ -227,7 +233,7 @@ def _with_signature(forged: str, quoted: str) -> Iterator[str]:
                     yield join(text, signature)
 
 
-def unsigned_tokens(state: str) -> Iterator[tuple[str, str]]:
+def unsigned_tokens(state: str) -> Changes:
     """Yield JSON web tokens that say they are not signed."""
     pieces = state.split(".")
     if len(pieces) != 3:
@@ -251,7 +257,7 @@ def unsigned_tokens(state: str) -> Iterator[tuple[str, str]]:
             yield f"alg {algorithm}, the signature kept", f"{first}.{payload}.{pieces[2]}"
 
 
-def damage_signatures(state: str) -> Iterator[tuple[str, str]]:
+def damage_signatures(state: str) -> Changes:
     """Leave the signature off, empty it, cut it short or move it; also beside a changed payload."""
     changed = [forged for name, forged in change_readable(state) if "written for" in name][:2]
     for separator in SEPARATORS:
@@ -271,7 +277,7 @@ def damage_signatures(state: str) -> Iterator[tuple[str, str]]:
             yield f"a segment added{what}", separator.join([*pieces, pieces[0][:8] or "x"])
 
 
-def sign_again(state: str) -> Iterator[tuple[str, str]]:
+def sign_again(state: str) -> Changes:
     """Sign a changed state without a key, or with a key that everybody knows."""
     for text, length, join in _signed(state):
         for name, changed in islice(change_readable(text), 2):
@@ -288,7 +294,7 @@ MAX_MESSAGES = 4
 """The most parts of a state that are tried as the signed text."""
 
 
-def sign_other_heads(state: str) -> Iterator[tuple[str, str]]:
+def sign_other_heads(state: str) -> Changes:
     """Change a field that says how a state is protected, such as a key's name, and sign it anew.
 
     The signature is made with an empty key, with a key that everybody knows, or left empty: a
@@ -301,7 +307,7 @@ def sign_other_heads(state: str) -> Iterator[tuple[str, str]]:
                     yield f"{name}, signed {how}", join(changed, signature)
 
 
-def _other_heads(text: str) -> Iterator[tuple[str, str]]:
+def _other_heads(text: str) -> Changes:
     """Yield a text with another value in one field of an object, or in one short segment."""
     for part, fields in objects_in(text):
         for key, value in fields.items():

@@ -64,6 +64,9 @@ _MADE_UP = (
 )
 
 
+Forged = list[tuple[str, str]]
+"""Forged states, each behind its description."""
+
 CODE = (
     "__import__('sqlite3').connect(__import__('os').environ['MRTR_LEDGER'], timeout=5,"
     ' isolation_level=None).execute("INSERT INTO effects (kind, subject, at)'
@@ -107,7 +110,7 @@ PAYLOADS: dict[str, bytes] = {
 """The payloads, by their description."""
 
 
-def forge(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
+def forge(state: str, others: Sequence[str]) -> Forged:
     """Return forged states, each with a description, made of a state and others.
 
     States that the client was given are left out, unless a client could guess them.
@@ -139,7 +142,7 @@ def forge(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     ]
     kept = [(name, forged) for forged, name in found.items()][: MAX_FORGERIES - len(made_up)]
     names: dict[str, int] = {}
-    numbered: list[tuple[str, str]] = []
+    numbered: Forged = []
     for name, forged in [*kept, *made_up]:
         number = names.get(name, 0) + 1
         names[name] = number
@@ -147,7 +150,7 @@ def forge(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     return numbered
 
 
-def spread_over(made: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+def spread_over(made: Sequence[tuple[str, str]], most: int) -> Forged:
     """Return `most` of the forged states, at equal distances; the last one always."""
     if len(made) <= most:
         return list(made)
@@ -155,12 +158,12 @@ def spread_over(made: Sequence[tuple[str, str]], most: int) -> list[tuple[str, s
     return [made[int((number + 1) * distance) - 1] for number in range(most)]
 
 
-def _foreign_payloads(state: str) -> list[tuple[str, str]]:
+def _foreign_payloads(state: str) -> Forged:
     """Return states in well-formed formats that this server does not use.
 
     Each stands alone, and in place of a readable part of the state.
     """
-    found: list[tuple[str, str]] = []
+    found: Forged = []
     for name, payload in PAYLOADS.items():
         found.append((f"{name} in base64", base64.urlsafe_b64encode(payload).decode()))
         if payload.isascii():

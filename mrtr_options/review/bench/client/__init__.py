@@ -32,6 +32,7 @@ from mrtr_options.review.bench.messages import (
     HUNG,
     LOST,
     Era,
+    JsonObject,
     Reply,
     Request,
     as_json,
@@ -59,7 +60,7 @@ MAX_PAGES = 100
 
 def principal_of(ctx: Context) -> str | None:
     """Return the caller that the request's `_meta` names, under review."""
-    meta: dict[str, Any] = (ctx.params or {}).get("_meta") or {}
+    meta: JsonObject = (ctx.params or {}).get("_meta") or {}
     return meta.get(PRINCIPAL)
 
 
@@ -265,19 +266,22 @@ async def fetch(client: Client, request: Request, gone: anyio.Event | None = Non
     return reply
 
 
-class _Call(types.Request[dict[str, Any], str]):
+_Message = types.Request[JsonObject, str]
+
+
+class _Call(_Message):
     name_param = "name"
 
 
-class _OfTask(types.Request[dict[str, Any], str]):
+class _OfTask(_Message):
     name_param = "taskId"
 
 
-class _List(types.Request[dict[str, Any], str]):
+class _List(_Message):
     pass
 
 
-_Result = RootModel[dict[str, Any]]
+_Result = RootModel[JsonObject]
 
 
 async def _fetch(client: Client, request: Request) -> Reply:
@@ -299,9 +303,6 @@ async def _fetch(client: Client, request: Request) -> Reply:
         return Reply(malformed=f"{type(error).__name__}: {error}")
 
 
-_Message = types.Request[dict[str, Any], str]
-
-
 def _progress_astray(client: Client, sent: _Message) -> str:
     """Return what is wrong with the progress that came with a response; "" if nothing is."""
     token = sent.params["_meta"].get("progressToken")
@@ -320,10 +321,10 @@ def _message(request: Request) -> _Message:
 
     Its parameters are dictionaries: arguments, answers and results may not fit the SDK's models.
     """
-    meta: dict[str, Any] = {} if request.principal is None else {PRINCIPAL: request.principal}
+    meta: JsonObject = {} if request.principal is None else {PRINCIPAL: request.principal}
     if request.key is not None:
         meta[CALL_KEY] = request.key
-    params: dict[str, Any] = {"_meta": meta}
+    params: JsonObject = {"_meta": meta}
     kind: type[_Message]
     match request.method:
         case "tools/call":
@@ -347,7 +348,7 @@ def _message(request: Request) -> _Message:
     return kind(method=request.method, params=params)
 
 
-def _add_habits(params: dict[str, Any], habit: int) -> None:
+def _add_habits(params: JsonObject, habit: int) -> None:
     """Add what some clients send with a request, and others do not.
 
     Each request has another progress token, a number or a text, if it has any. A request that is
@@ -369,7 +370,7 @@ async def _listing(client: Client, session: ClientSession, era: Era, first: _Mes
     """
     params = first.params
     found = await _send(client, first)
-    tools: list[dict[str, Any]] = found["tools"]
+    tools: list[JsonObject] = found["tools"]
     for _ in range(MAX_PAGES):
         cursor = found.get("nextCursor")
         if cursor is None:
@@ -412,15 +413,15 @@ _FIELD = re.compile(r"{[+#./;?&]?([^{}]+)}")
 """A field of a resource template's URI, as in `weather://{city}`."""
 
 
-def _arguments(listed: dict[str, Any]) -> dict[str, Any]:
+def _arguments(listed: JsonObject) -> JsonObject:
     """Return arguments for a listed tool or prompt: a place for each text that it asks for."""
-    schema: dict[str, dict[str, Any]] = listed.get("inputSchema") or {}
+    schema: dict[str, JsonObject] = listed.get("inputSchema") or {}
     needs: list[dict[str, str]] = listed.get("arguments") or []
     names = [*schema.get("properties", {}), *(each["name"] for each in needs)]
     return dict.fromkeys(names, "Springfield")
 
 
-async def _ask(client: Client, method: str, params: dict[str, Any]) -> dict[str, Any]:
+async def _ask(client: Client, method: str, params: JsonObject) -> JsonObject:
     """Return a result; nothing if the server refuses the request."""
     try:
         return await _send(client, _List(method=method, params=params))
@@ -428,11 +429,11 @@ async def _ask(client: Client, method: str, params: dict[str, Any]) -> dict[str,
         return {}
 
 
-async def _send(client: Client, request: _Message) -> dict[str, Any]:
+async def _send(client: Client, request: _Message) -> JsonObject:
     return (await client.session.send_request(request, _Result)).root
 
 
-def _read(found: dict[str, Any]) -> Reply:
+def _read(found: JsonObject) -> Reply:
     described: dict[str, Any] = {
         "task": found.get("taskId"),
         "status": found.get("status"),
@@ -443,10 +444,10 @@ def _read(found: dict[str, Any]) -> Reply:
         return Reply(
             **described, code=error["code"], message=error["message"], data=error.get("data")
         )
-    result: dict[str, Any] = found.get("result") or found
+    result: JsonObject = found.get("result") or found
     # `resultType` says what a response is. Some servers send "content" with questions, too.
     if "content" in result and result.get("resultType") != "input_required":
-        blocks: list[dict[str, Any]] = result["content"] or []
+        blocks: list[JsonObject] = result["content"] or []
         return Reply(
             **described,
             text="\n".join(block["text"] for block in blocks if block["type"] == "text"),
@@ -470,7 +471,7 @@ RESULT_TYPES = ("complete", "input_required", "task")
 """The types of result that the protocol and its Tasks extension have."""
 
 
-def _unknown_type(found: dict[str, Any]) -> str:
+def _unknown_type(found: JsonObject) -> str:
     """Return the type of a result, if the protocol does not have it."""
     kind = found.get("resultType", "complete")
     return "" if kind in RESULT_TYPES else str(kind)

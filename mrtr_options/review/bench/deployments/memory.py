@@ -20,7 +20,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -58,7 +58,10 @@ from mrtr_options.review.bench.world.watch import (
 )
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
-from mrtr_options.tool.settings import Handler, Settings
+from mrtr_options.tool.settings import Settings
+
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.world.wrappers import Wrapper
 
 _system_time = time.time
 
@@ -218,7 +221,7 @@ class MemoryInstances(Instances):
         self._destination: weather.Destination = destination
         self._files = where.versions or folder
         self._ledger_file = folder / LEDGER
-        self._wrap: Callable[[Report | None], list[Callable[[Handler], Handler]]] = lambda _: []
+        self._wrap: Callable[[Report | None], list[Wrapper]] = lambda _: []
         self._database = where.database(subject) or f"sqlite:///{folder / CALLS}"
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
@@ -286,7 +289,7 @@ class MemoryInstances(Instances):
         finally:
             time.time = _system_time
 
-    def _wrappers(self, instance: int) -> list[Callable[[Handler], Handler]]:
+    def _wrappers(self, instance: int) -> list[Wrapper]:
         watch = self._where.watch
         if watch is None:
             return self._wrap(None)

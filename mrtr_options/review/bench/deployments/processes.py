@@ -53,6 +53,7 @@ from mrtr_options.review.bench.world.starting import START_SECONDS, context, end
 from mrtr_options.review.bench.world.wrappers import (
     ROUND_SECONDS,
     WAIT_SECONDS,
+    Wrapper,
     keep_seconds,
     make_wrappers,
     open_store,
@@ -63,7 +64,7 @@ from mrtr_options.sdk.serving import PATH, web_server
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.settings import Handler, Settings
+from mrtr_options.tool.settings import Settings
 
 ROUNDS = "rounds.sqlite"
 """The file of a guard's rounds, which the processes share."""
@@ -105,7 +106,7 @@ def build(
     served: Served, ledger: weather.Ledger, clock: Callable[[], float] = time.time
 ) -> AnyServer:
     """Build the server of one process, with its own ledger and clock."""
-    wrappers: list[Callable[[Handler], Handler]] = []
+    wrappers: list[Wrapper] = []
     if served.subject.wrappers:
         wrappers = make_wrappers(
             served.subject.wrappers,

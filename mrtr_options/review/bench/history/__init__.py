@@ -20,7 +20,15 @@ import mcp_types as types
 from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.review.bench.history.state_text import readings
-from mrtr_options.review.bench.messages import Era, Form, Reply, Request, as_json, form_of
+from mrtr_options.review.bench.messages import (
+    Era,
+    Form,
+    JsonObject,
+    Reply,
+    Request,
+    as_json,
+    form_of,
+)
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather
@@ -75,6 +83,10 @@ class Received:
     lost: bool = False
 
 
+Exchanged = tuple[Sent, Received]
+"""A request with its response."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """The user's first look at a question.
@@ -93,7 +105,7 @@ class Asked:
     call: int
     name: str
     message: str
-    schema: dict[str, Any]
+    schema: JsonObject
     declared: bool = True
     delivery: int = 0
 
@@ -329,27 +341,14 @@ class History:
         return self.scenario.location
 
     @property
-    def exchanges(self) -> list[tuple[Sent, Received]]:
+    def exchanges(self) -> list[Exchanged]:
         """Every request with its response, in the order of the responses."""
         sent = {event.exchange: event for event in self.events if isinstance(event, Sent)}
         return [
             (sent[event.exchange], event) for event in self.events if isinstance(event, Received)
         ]
 
-    @property
-    def deliveries(self) -> list[tuple[Sent, Received]]:
-        """The last exchange of each delivery of a sending, in the order of the responses.
-
-        It is the outcome of the delivery, after state-only responses were followed and a task
-        reached its status.
-        """
-        last: dict[tuple[int, int], tuple[Sent, Received]] = {}
-        for sent, got in self.exchanges:
-            last.pop((sent.sending, sent.delivery), None)
-            last[sent.sending, sent.delivery] = sent, got
-        return list(last.values())
-
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[JsonObject]:
         """Return the events as JSON objects; `event` names the kind."""
         return [event_as_json(event) for event in self.events]
 
@@ -385,7 +384,7 @@ _JSON_NAMES = {"sending": "round"}
 """The keys that JSON has for other names of the code: programs read what `--json` prints."""
 
 
-def event_as_json(event: Event) -> dict[str, Any]:
+def event_as_json(event: Event) -> JsonObject:
     """Return an event as a JSON object.
 
     `event` names the kind, and `readable` is the part of its state that a client can read.
@@ -396,7 +395,7 @@ def event_as_json(event: Event) -> dict[str, Any]:
     return found
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _fields(value: Any) -> JsonObject:
     return {
         _JSON_NAMES.get(each.name, each.name): _plain(getattr(value, each.name))
         for each in fields(value)

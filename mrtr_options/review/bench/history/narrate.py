@@ -33,7 +33,7 @@ from mrtr_options.review.bench.history import (
     Sent,
     readable_state,
 )
-from mrtr_options.review.bench.messages import HUNG, Reply, Request, as_json
+from mrtr_options.review.bench.messages import HUNG, JsonObject, Reply, Request, as_json
 from mrtr_options.review.bench.steps import Change
 from mrtr_options.tool.server import TOOL
 
@@ -484,8 +484,8 @@ def _reply(reply: Reply) -> tuple[tuple[str, ...], str, Tone]:
     return ((describe_reply(reply),), describe_reply(reply), "") if reply.later else ((), "", "")
 
 
-def _form_in_words(schema: dict[str, Any]) -> str:
-    properties: dict[str, dict[str, Any]] = schema.get("properties") or {}
+def _form_in_words(schema: JsonObject) -> str:
+    properties: dict[str, JsonObject] = schema.get("properties") or {}
     parts = [
         f"{name}: {', '.join(map(str, part.get('enum') or ['?']))}"
         for name, part in properties.items()

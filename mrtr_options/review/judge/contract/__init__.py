@@ -40,9 +40,8 @@ has the kinds of response.
 
 from __future__ import annotations
 
-from typing import Any
-
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.messages import Tools
 from mrtr_options.review.judge.contract.effects import find_wrong_effects
 from mrtr_options.review.judge.contract.exchanges import Calls
 from mrtr_options.review.judge.contract.leaks import find_leaks
@@ -54,9 +53,7 @@ from mrtr_options.review.judge.properties import Problem
 __all__ = ["RULES", "violations"]
 
 
-def violations(
-    history: History, *, tools: dict[str, dict[str, Any]] | None = None
-) -> list[Problem]:
+def violations(history: History, *, tools: Tools | None = None) -> list[Problem]:
     """Return the breaches of the contract in a history, in its order.
 
     Args:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import mcp_types as types
 
 from mrtr_options.review.bench.history.narrate import quoted
-from mrtr_options.review.bench.messages import Reply
+from mrtr_options.review.bench.messages import JsonObject, Reply
 from mrtr_options.review.judge.contract.content import UNITS, Name, place_messages
 from mrtr_options.tool import weather
 
@@ -34,8 +33,8 @@ class Asks:
             return False
         ((key, message),) = reply.questions.items()
         schema = reply.schemas[key]
-        properties: dict[str, Any] = schema.get("properties") or {}
-        part: dict[str, Any] = properties.get(self.name) or {}
+        properties: JsonObject = schema.get("properties") or {}
+        part: JsonObject = properties.get(self.name) or {}
         return (
             message in self.messages
             and list(properties) == [self.name]

@@ -52,12 +52,16 @@ _SKIES = {each.sky for each in weather.REPORTS.values() if len(each.sky) > 3}
 """
 
 
+_Words = dict[str | None, set[str]]
+"""Words by user."""
+
+
 def find_leaks(calls: Calls) -> Iterator[Problem]:
     """Yield a problem for each response that shows what it must not."""
     theirs = _collect_of_others(calls)
     beginnings = {secret[:_UNLIKELY_CHARACTERS]: set[str]() for secret in calls.history.secrets}
     keys = _spell_secrets(calls.history.secrets)
-    reported: dict[str | None, set[str]] = {}
+    reported: _Words = {}
     for one in calls.responses:
         reply = one.reply
         shown = _collect_texts(one)
@@ -182,8 +186,8 @@ class _Others:
 
 
 def _collect_of_others(calls: Calls) -> dict[str | None, _Others]:
-    said: dict[str | None, set[str]] = {}
-    asked: dict[str | None, set[str]] = {}
+    said: _Words = {}
+    asked: _Words = {}
     for one in calls.exchanges.values():
         request = one.request
         own = said.setdefault(request.principal, {request.principal or ""})

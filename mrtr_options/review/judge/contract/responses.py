@@ -17,7 +17,7 @@ import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.client import RESULT_TYPES, strings_in
 from mrtr_options.review.bench.history import Reply
 from mrtr_options.review.bench.history.narrate import describe_reply, quoted
-from mrtr_options.review.bench.messages import HUNG, LOST
+from mrtr_options.review.bench.messages import HUNG, LOST, JsonObject, Tools
 from mrtr_options.review.judge.contract.allowed import AGAIN, may_refuse, rule_on
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words, report
@@ -27,13 +27,19 @@ from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import REPORTS
 
+_View = tuple[object, ...]
+"""A client's view of a response."""
 
-def find_wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+_Before = dict[_View, Rule]
+"""The rules that responses broke before."""
+
+
+def find_wrong_responses(calls: Calls, tools: Tools) -> Iterator[Problem]:
     """Yield the responses that are not allowed; fill in `Exchange.allowed` of each request.
 
     `tools` is the server's listing.
     """
-    before: dict[tuple[object, ...], Rule] = {}
+    before: _Before = {}
     for one in calls.responses:
         if one.reply.astray:
             yield one.breaks(
@@ -66,8 +72,8 @@ def find_wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iter
 def _check_response(
     calls: Calls,
     one: Exchange,
-    tools: dict[str, dict[str, Any]],
-    before: dict[tuple[object, ...], Rule],
+    tools: Tools,
+    before: _Before,
 ) -> Iterator[Problem]:
     """Yield the problems of a response."""
     reply = one.reply
@@ -93,7 +99,7 @@ def _check_response(
         yield one.breaks(broken, in_words(one.allowed), describe_reply(reply))
 
 
-def _rule_broken(one: Exchange, rule: Rule, before: dict[tuple[object, ...], Rule]) -> Rule:
+def _rule_broken(one: Exchange, rule: Rule, before: _Before) -> Rule:
     """Return the rule that a response breaks; of a repeated wrong response the same one."""
     reply = one.reply
     if reply.questions and not one.request.asks:
@@ -141,9 +147,9 @@ def _check_listing(one: Exchange) -> Iterator[Problem]:
     if tool is None:
         yield one.breaks(rules.THE_TOOL_IS_LISTED, f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
         return
-    schema: dict[str, Any] = tool.get("inputSchema") or {}
-    properties: dict[str, Any] = schema.get("properties") or {}
-    location: dict[str, Any] = properties.get("location") or {}
+    schema: JsonObject = tool.get("inputSchema") or {}
+    properties: JsonObject = schema.get("properties") or {}
+    location: JsonObject = properties.get("location") or {}
     wanted: list[tuple[str, Any, Any]] = [
         ("type", schema.get("type"), "object"),
         ("properties", list(properties), ["location"]),
@@ -158,7 +164,7 @@ def _check_listing(one: Exchange) -> Iterator[Problem]:
             yield one.breaks(rules.THE_TOOL_IS_LISTED, f"{what} is {wants!r}", f"it is {is_!r}")
 
 
-def _check_content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
+def _check_content(one: Exchange, schema: JsonObject | None) -> Iterator[Problem]:
     reply = one.reply
     if reply.blocks != ("text",):
         kinds = ", ".join(reply.blocks) or "no content"
@@ -253,7 +259,7 @@ def _values_in(value: Any) -> Iterator[str]:
             pass
 
 
-def _find_misfit(schema: dict[str, Any], structured: Any) -> str | None:
+def _find_misfit(schema: JsonObject, structured: Any) -> str | None:
     """Return why structured content does not fit its schema; None if it does."""
     if structured is None:
         return "there is none"
@@ -296,7 +302,7 @@ def _check_duplicates(calls: Calls) -> Iterator[Problem]:
 
 def _check_forms(calls: Calls) -> Iterator[Problem]:
     """Check that the same question has the same form, with its titles and its default."""
-    first: dict[str, dict[str, Any]] = {}
+    first: dict[str, JsonObject] = {}
     for one in calls.responses:
         shown = [(text, one.reply.schemas[key]) for key, text in one.reply.questions.items()]
         for message, form in (*shown, *((asked.message, asked.schema) for asked in one.asked)):
@@ -343,6 +349,6 @@ def _are_same(one: Reply, other: Reply) -> bool:
     return _client_view(one) == _client_view(other)
 
 
-def _client_view(reply: Reply) -> tuple[object, ...]:
+def _client_view(reply: Reply) -> _View:
     """Return a client's view of a response, without the names of its keys."""
     return reply.text, reply.is_error, reply.code, tuple(sorted(reply.questions.values()))
