@@ -23,7 +23,6 @@ import anyio
 from bank import Bank, Paid, Transfer
 from mcp import Client
 from mcp_types import (
-    CallToolResult,
     ElicitRequestURLParams,
     ElicitResult,
     InputRequiredResult,
@@ -245,15 +244,17 @@ async def early_answer(setup: Setup) -> list[Row]:
     """Send an answer with the first request, before anything was asked."""
     user = setup.user()
     async with setup.connect(user) as caller:
-        asked = await send(caller, user)
+        asked = await caller.session.call_tool(TOOL, arguments_of(user), allow_input_required=True)
         assert isinstance(asked, InputRequiredResult)
         yes = ElicitResult(action="accept", content={"go_ahead": "yes"})
         early: InputResponses = dict.fromkeys(asked.input_requests or {}, yes)
     other = setup.user()
     async with setup.connect(other) as caller:
         said = await caller.call_tool(TOOL, arguments_of(other), input_responses=early)
+    (told,) = said.content
+    assert isinstance(told, TextContent)
     what = f"answers with the first request; questions asked: {len(other.asked)}"
-    return [(what, setup.transfers(other), text_of(said))]
+    return [(what, setup.transfers(other), told.text)]
 
 
 async def codes(setup: Setup) -> list[Row]:
@@ -312,22 +313,6 @@ async def killed(
         what = f"a process is killed {when}, the client {policy}{asked}"
         rows = [await setup.row(what, user, policy=policy, turns=turns)]
     return rows if policy != "stops" else [*rows, await setup.row(AGAIN + asked, user)]
-
-
-# --- rounds by hand ------------------------------------------------------------------------------
-
-Response = CallToolResult | InputRequiredResult
-
-
-async def send(caller: Client, user: User) -> Response:
-    """Send a first round."""
-    return await caller.session.call_tool(TOOL, arguments_of(user), allow_input_required=True)
-
-
-def text_of(response: Response) -> str:
-    """Return the text of a result."""
-    assert isinstance(response, CallToolResult)
-    return "".join(each.text for each in response.content if isinstance(each, TextContent))
 
 
 # --- all of them ---------------------------------------------------------------------------------
