@@ -89,7 +89,7 @@ async def _review(peer: Peer, variant: Variant, begin: Told) -> ServerReview:
     return found
 
 
-def _play_cells(board: Scoreboard, wanted: Sequence[Peer]) -> Scoreboard:
+def _play_cells(board: Scoreboard, wanted: Sequence[Peer]) -> None:
     """Play the cells of the first table on some servers again, and keep the runs."""
     for peer in wanted:
         kept = board.servers[peer.name]
@@ -102,8 +102,7 @@ def _play_cells(board: Scoreboard, wanted: Sequence[Peer]) -> Scoreboard:
             except Unavailable as error:
                 print(f"{peer.title}: {error}", file=sys.stderr)
                 continue
-        board = keep(Scoreboard(servers={peer.name: kept}))
-    return board
+        keep(Scoreboard(servers={peer.name: kept}))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -176,16 +177,12 @@ def test_what_cannot_be_run_is_refused_in_one_line(
     assert why in refusal(main, arguments)
 
 
-def nothing_changed(known: Mapping[str, Any], kept: Mapping[str, Any]) -> list[Any]:
-    return []
-
-
 @pytest.mark.parametrize("command", [servers_command, frameworks_command], ids=[*KNOWN])
 def test_nothing_is_run_where_all_is_kept(
     command: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "play", pytest.fail)
-    monkeypatch.setattr(command, "changed", nothing_changed)
+    monkeypatch.setattr(command, "changed", Mock(return_value=[]))
     kept = FILE.read_bytes()
     page = (PAGES.parent / "SCOREBOARD.md").read_bytes()
     assert command.main([]) == 0

@@ -39,10 +39,6 @@ def own_texts() -> set[str]:
     return found
 
 
-def failing_lines(played: Played) -> list[str]:
-    return [line for line in played.history if "gets error" in line]
-
-
 def test_nothing_that_is_held_against_a_framework_rests_on_an_error_of_our_own_programs() -> None:
     texts = own_texts()
     wrong = list[str]()
@@ -50,7 +46,8 @@ def test_nothing_that_is_held_against_a_framework_rests_on_an_error_of_our_own_p
     for framework, variant, found in rows(read()):
         for name, played in found.cases.items():
             blamed = played.end == "error" and (played.shown or played.fate == "lost")
-            if blamed and any(text in line for text in texts for line in failing_lines(played)):
+            failing = [line for line in played.history if "gets error" in line]
+            if blamed and any(text in line for text in texts for line in failing):
                 wrong.append(f"{framework.name}, {variant.name}: {name}")
     assert wrong == []
 
