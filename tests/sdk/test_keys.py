@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -121,12 +120,3 @@ async def test_two_rounds_of_an_old_client_may_use_a_key_for_two_questions() -> 
         response = await deliver(tool, ctx=of_session(session, modern=False))
     assert text_of(response) == "done"
     assert len(session.pushed) == 2
-
-
-async def test_two_requests_at_once_do_not_share_keys() -> None:
-    wiped: list[str] = []
-    first, second = (by_hand(each, each, wiped) for each in (PRICE, WIPE))
-    for tool in (first, second):
-        with protected("server"):
-            await partial(deliver, tool)(await deliver(tool), YES)
-    assert wiped == ["disk"] * 2
