@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,20 +33,16 @@ def build(handler: Any, *wrappers: Any, ttl: float = 600, **more: Any) -> None:
     [
         ({"call_seconds": 1}, 600, "call_seconds=1 is shorter than the 600 s"),
         ({}, 601, "keep_seconds=600 is shorter than the 601 s"),
-        ({}, 600, None),
     ],
 )
 def test_a_guard_that_forgets_before_a_state_is_dead_is_refused(
-    times: Any, ttl: float, says: str | None
+    times: Any, ttl: float, says: str
 ) -> None:
     store = sdk.SqliteStore(":memory:", keep_seconds=600)
-    guard = sdk.single_use(store, call="reference", **times)
-    wrappers = [guard, sdk.legacy_shim]
-    if says is None:
-        build(sdk.keyed_replay(PAY), *wrappers, ttl=ttl)
-    else:
-        with pytest.raises(ValueError, match=says):
-            build(sdk.keyed_replay(PAY), *wrappers, ttl=ttl)
+    guard = partial(sdk.single_use, store, call="reference")
+    with pytest.raises(ValueError, match=says):
+        build(sdk.keyed_replay(PAY), guard(**times), sdk.legacy_shim, ttl=ttl)
+    build(sdk.keyed_replay(PAY), guard(), sdk.legacy_shim, ttl=600)
 
 
 def test_a_store_that_gives_a_question_up_before_its_state_is_dead_is_refused() -> None:
