@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 from documents import candidates
 from mrtr_options.review.bench.faults import in_words, parse
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.terminal import markdown as table
@@ -50,9 +50,9 @@ def default() -> str:
     return table(("destination", *(f"client {policy}" for policy in POLICIES)), rows)
 
 
-def choices() -> list[dict[str, Any]]:
+def choices() -> list[JsonObject]:
     """Return every set of answers with the choice, as the page's chooser shows it."""
-    found: list[dict[str, Any]] = []
+    found: list[JsonObject] = []
     for said in product((True, False), repeat=len(QUESTIONS)):
         choice = choose(Answers(*said))
         subject = subject_named(choice.subject)

@@ -14,6 +14,7 @@ from typing import IO, Any, cast
 
 import pytest
 
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.world.starting import program
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -50,7 +51,7 @@ class Tab:
         none = dict.fromkeys(("latency", "downloadThroughput", "uploadThroughput"), 0)
         self.send("Network.emulateNetworkConditions", offline=True, **none)
 
-    def send(self, method: str, **params: Any) -> dict[str, Any]:
+    def send(self, method: str, **params: Any) -> JsonObject:
         """Send a command and wait for its result.
 
         Raises:
@@ -68,7 +69,7 @@ class Tab:
             raise PageFailed(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> JsonObject:
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._answers], [], [], SECONDS)
             part = cast(Any, self._answers).read1() if ready else b""
@@ -78,8 +79,8 @@ class Tab:
         text, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(text)
 
-    def _note(self, event: dict[str, Any]) -> None:
-        params: dict[str, Any] = event.get("params", {})
+    def _note(self, event: JsonObject) -> None:
+        params: JsonObject = event.get("params", {})
         match event.get("method"):
             case "Runtime.exceptionThrown":
                 self.complaints.append(json.dumps(params["exceptionDetails"]))

@@ -6,8 +6,8 @@ Knows the kept results by their rows; nothing of HTML.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from mrtr_options.review.bench.messages import JsonObject
 from scoreboard import rounds
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks import page as frameworks
@@ -19,7 +19,7 @@ HEADS = FAILURES | frameworks.WORDS_OF
 """The heads of the columns of failures, and of the frameworks' cases."""
 
 
-def boards() -> dict[str, Any]:
+def boards() -> JsonObject:
     """Return the boards, the failures and the runs, ready for `json.dumps`."""
     board = rounds.read_board()
     rows = rounds.rows_of(board)
@@ -39,17 +39,17 @@ def boards() -> dict[str, Any]:
     }
 
 
-def _board(heads: Heads, rows: Sequence[Row]) -> dict[str, Any]:
+def _board(heads: Heads, rows: Sequence[Row]) -> JsonObject:
     # A list of pairs: in a script's object, a fault named 502 would come first.
     return {"heads": [*heads.items()], "rows": [_row(row) for row in rows]}
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: Row) -> JsonObject:
     cells = {column: [cell.says, cell.adds] for column, cell in row.cells.items()}
     return row.model_dump(exclude={"cells"}) | {"cells": cells}
 
 
-def _failures(board: Scoreboard) -> dict[str, Any]:
+def _failures(board: Scoreboard) -> JsonObject:
     """Return the tables of failures, by heading. Runs are kept of a client that resends."""
     tables = {
         "Servers, a client that resends": servers.failure_rows(board, "resends"),

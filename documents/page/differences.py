@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 from mrtr_options.demo.diff import Written, is_handler_the_same, stand_ins
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.tool.author_code import author_code, changed_lines, code_lines, compare
 from mrtr_options.tool.catalogue import DECK, Option
 
@@ -37,7 +37,7 @@ def pairs(deck: Mapping[str, Option]) -> list[dict[str, str]]:
     ]
 
 
-def differences(deck: Mapping[str, Option]) -> dict[str, Any]:
+def differences(deck: Mapping[str, Option]) -> JsonObject:
     """Return the `diffs` of each two options, and the files of `sdk` that they name.
 
     A diff has the hunks of the author's code: whether a hunk is changed, and its number of lines on
@@ -47,7 +47,7 @@ def differences(deck: Mapping[str, Option]) -> dict[str, Any]:
         letter: Written(letter, option.path.name, option.source) for letter, option in deck.items()
     }
     code = {letter: author_code(option.source) for letter, option in options.items()}
-    diffs: dict[str, Any] = {}
+    diffs: JsonObject = {}
     files: set[str] = set()
     for left, right in product(options, options):
         hunks = compare(code[left], code[right])

@@ -22,6 +22,7 @@ from documents.page.stories import Step, Story, spans
 from documents.tables import compare_redeploys
 from mrtr_options.demo.diff import written
 from mrtr_options.review.bench.faults import EXPLORED, Faults, in_words, parse
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore import not_tried_cell
@@ -43,7 +44,7 @@ def document(
     told: Sequence[Told],
     chooser: Sequence[Mapping[str, Any]] = (),
     redeploys: Sequence[Observation] = (),
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the whole object, ready for `json.dumps`.
 
     Args:
@@ -110,7 +111,7 @@ def made() -> dict[str, str]:
     return dict(zip(names, map(version, names), strict=True)) | {"commit": commit, "date": date}
 
 
-def front_table() -> dict[str, Any]:
+def front_table() -> JsonObject:
     """Return README's table of all options: its heads, and its rows in Markdown by heading."""
     groups = {True: "In the design papers", False: "Beyond the papers"}
     rows = front.options_table()
@@ -160,7 +161,7 @@ class _Tables:
         self.steps: dict[Step, int] = {}
         self.stories: dict[tuple[Any, ...], int] = {}
 
-    def world(self, told: Told) -> dict[str, Any]:
+    def world(self, told: Told) -> JsonObject:
         """Return a row with its clean call, the weakest fault of each anomaly, and its runs.
 
         A run has the number of the run with one fault less, of the added fault, and of its story.
@@ -210,11 +211,11 @@ def _number(table: dict[Any, int], what: Any) -> int:
     return table.setdefault(what, len(table))
 
 
-def _as_object(step: Step) -> dict[str, Any]:
+def _as_object(step: Step) -> JsonObject:
     return {name: value for name, value in step._asdict().items() if value or name == "round"}
 
 
-def _subject(subject: Subject) -> dict[str, Any]:
+def _subject(subject: Subject) -> JsonObject:
     return {
         "name": subject.name,
         "short": in_text(subject.name),
@@ -232,7 +233,7 @@ def _around(subject: Subject) -> list[str]:
     return [line.text for line in lines if line.text.strip() not in own]
 
 
-def _option(option: Option) -> dict[str, Any]:
+def _option(option: Option) -> JsonObject:
     source = option.source
     own = option.guarantees
     return {

@@ -4,18 +4,18 @@ import base64
 import json
 import zlib
 from collections.abc import Generator
-from typing import Any
 
 import pytest
 
 from documents import ROOT
+from mrtr_options.review.bench.messages import JsonObject
 from tests.browser import Tab, tab
 
 KEPT = ROOT / "docs" / "page" / "index.html"
 
 
 @pytest.fixture(scope="session")
-def kept() -> dict[str, Any]:
+def kept() -> JsonObject:
     """Return the data of the page."""
     packed = KEPT.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
     return json.loads(zlib.decompress(base64.b64decode(packed)))

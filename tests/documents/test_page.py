@@ -18,6 +18,7 @@ from documents.tables import play_redeploys
 from mrtr_options.__main__ import main as command
 from mrtr_options.review.bench.faults import in_words, parse
 from mrtr_options.review.bench.history.narrate import narrate as rows_of
+from mrtr_options.review.bench.messages import JsonObject
 from mrtr_options.review.bench.policies import POLICIES
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
@@ -48,7 +49,7 @@ def text(seen: Tab, selector: str) -> str:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
-def test_a_story_is_the_run_that_play_makes(kept: dict[str, Any], policy: str, faults: str) -> None:
+def test_a_story_is_the_run_that_play_makes(kept: JsonObject, policy: str, faults: str) -> None:
     history = anyio.run(run, subject_named("F"), calling(policy=policy).under(parse(faults)))
     (row,) = (row for row in kept["worlds"] if (row["subject"], row["policy"]) == ("F", policy))
     _, steps, _, _, audits, bills, _, anomalies = stories_of(kept, row)[faults]
@@ -62,7 +63,7 @@ def test_a_story_is_the_run_that_play_makes(kept: dict[str, Any], policy: str, f
     assert said == [row.label or row.text for row in drawn]
 
 
-def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
+def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: JsonObject) -> None:
     seen.show("view=options&policy=resends")
     cells = seen.run(
         "Object.fromEntries([...document.querySelectorAll('td a[data-faults]')]"
@@ -102,7 +103,7 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
 
 
 def test_each_pair_that_is_offered_shows_what_the_command_counts(
-    seen: Tab, kept: dict[str, Any]
+    seen: Tab, kept: JsonObject
 ) -> None:
     for left, right in ARGUING:
         seen.show(f"view=diff&left={left}&right={right}")
@@ -123,7 +124,7 @@ def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
     assert any("Content Security Policy" in each for each in opened.complaints)
 
 
-def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
+def without_runs(data: Mapping[str, Any]) -> JsonObject:
     """Return a page's data without its runs, and without the state of the project."""
     tables = {name: table for name, table in data["tables"].items() if name != "redeploys"}
     return {"tables": tables} | {
@@ -143,7 +144,7 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: dict[str, Any]) -> None:
+def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: JsonObject) -> None:
     assert page(kept, report.read()) == KEPT.read_text(encoding="utf-8"), STALE
     assert without_runs(kept) == without_runs(json.loads(json.dumps(document([])))), STALE
     rows = {(row["subject"], row["policy"]): row for row in kept["worlds"]}
@@ -154,7 +155,7 @@ def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: dict[str, Any]
 
 
 @pytest.mark.evidence("runs of the page that is kept")
-def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: dict[str, Any]) -> None:
+def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: JsonObject) -> None:
     made = document(tell(worlds_of(explored.read())), choices(), play_redeploys())
     now = json.loads(json.dumps(made))
     assert now["tables"]["redeploys"] == kept["tables"]["redeploys"], STALE
@@ -179,7 +180,7 @@ def stories_of(data: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, lis
 
 
 def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
-    seen: Tab, kept: dict[str, Any]
+    seen: Tab, kept: JsonObject
 ) -> None:
     titles = seen.texts("[data-picture] h2")
     for subject, title in zip(("E", DEFAULT), titles, strict=True):

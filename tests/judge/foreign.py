@@ -34,6 +34,9 @@ TOOL = importlib.util.spec_from_file_location(
 DECLARED = "io.modelcontextprotocol/clientCapabilities"
 
 
+JsonObject = dict[str, Any]
+
+
 class Error(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -62,13 +65,13 @@ class Foreign:
         with patch.dict(os.environ, MRTR_LEDGER=str(ledger), MRTR_STATE_KEYS=key):
             TOOL.loader.exec_module(self.tool)
 
-    def check_state(self, state: str, answers: dict[str, Any]) -> None:
+    def check_state(self, state: str, answers: JsonObject) -> None:
         """Look at a state before the call goes on."""
 
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+    def call(self, params: JsonObject, era: str) -> JsonObject:
         """Return the tool's result."""
         state = params.get("requestState")
-        answers: dict[str, Any] = params.get("inputResponses") or {}
+        answers: JsonObject = params.get("inputResponses") or {}
         if state is not None:
             self.check_state(state, answers)
         declared = params.get("_meta", {}).get(DECLARED, {})
@@ -86,10 +89,10 @@ class Foreign:
             result = anyio.run(self.tool.call_tool, ctx, asked)
         except MCPError as error:
             raise Error(error.code, error.message) from None
-        found: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        found: JsonObject = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         return {"resultType": "input_required" if "inputRequests" in found else "complete", **found}
 
-    def answer(self, method: str, params: dict[str, Any], era: str) -> dict[str, Any]:
+    def answer(self, method: str, params: JsonObject, era: str) -> JsonObject:
         match method:
             case "initialize":
                 if "2025-11-25" not in self.eras:
@@ -113,11 +116,11 @@ def served(server: Foreign) -> Generator[str]:
     """Serve it from a thread of its own, and yield its URL."""
 
     async def post(request: Request) -> Response:
-        asked: dict[str, Any] = await request.json()
+        asked: JsonObject = await request.json()
         method: str = asked["method"]
-        params: dict[str, Any] = asked.get("params") or {}
+        params: JsonObject = asked.get("params") or {}
         era = request.headers.get("mcp-protocol-version", "2025-11-25")
-        found: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.get("id")}
+        found: JsonObject = {"jsonrpc": "2.0", "id": asked.get("id")}
         try:
             found["result"] = await anyio.to_thread.run_sync(server.answer, method, params, era)
         except Error as error:

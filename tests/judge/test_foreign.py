@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -14,7 +13,7 @@ from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.check import targets
 from mrtr_options.sdk.serving import listen
 from tests.commands import refusal
-from tests.judge.foreign import INVALID, Error, Foreign, served
+from tests.judge.foreign import INVALID, Error, Foreign, JsonObject, served
 
 CLEAN = ("clean-tokyo", "clean-springfield")
 MOST = (*CLEAN, "bad-answers", "odd-arguments", "refusals", "cannot-be-asked")
@@ -83,7 +82,7 @@ def test_what_the_library_logs_is_not_told(
 
 
 class ListsInPages(Foreign):
-    def answer(self, method: str, params: dict[str, Any], era: str) -> dict[str, Any]:
+    def answer(self, method: str, params: JsonObject, era: str) -> JsonObject:
         if method == "tools/list" and "cursor" not in params and era in self.eras:
             return super().answer(method, params, era) | {"tools": [], "nextCursor": "2"}
         return super().answer(method, params, era)
@@ -93,7 +92,7 @@ class SendsContent(Foreign):
     content: Sequence[str] | None = None
     of = "input_required"
 
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+    def call(self, params: JsonObject, era: str) -> JsonObject:
         found = super().call(params, era)
         return found | {"content": self.content} if found["resultType"] == self.of else found
 
@@ -108,11 +107,11 @@ class SendsNonsense(SendsContent):
 
 
 class SpendsStates(Foreign):
-    def check_state(self, state: str, answers: dict[str, Any]) -> None:
+    def check_state(self, state: str, answers: JsonObject) -> None:
         if (state, json.dumps(answers)) in self.spent:
             raise Error(INVALID, "this state is spent")
 
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+    def call(self, params: JsonObject, era: str) -> JsonObject:
         found = super().call(params, era)
         if "requestState" in params and not found.get("isError"):
             self.spent.add((params["requestState"], json.dumps(params.get("inputResponses") or {})))

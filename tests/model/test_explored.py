@@ -1,13 +1,12 @@
 """From the code to the model: runs and searches show the same anomalies, for the model's faults."""
 
-from typing import Any
-
 import pytest
 
 from documents import candidates, explored
 from mrtr_options.review.bench.faults import PLAYABLE, parse
 from mrtr_options.review.explore import never
 from mrtr_options.review.explore.never import EXTRAS, searches, searches_of
+from mrtr_options.review.explore.summary import Row
 
 NOT_IN_THE_MODEL = {kind.name for kind in PLAYABLE.values() if kind.model is None}
 """Faults that `play` takes and the model does not have."""
@@ -32,7 +31,7 @@ def extras_of(faults: str) -> set[str]:
     return {EXTRAS[name] for name in names & EXTRAS.keys()} | (names & NOT_IN_THE_MODEL)
 
 
-def shown(row: dict[str, Any], extra: str) -> set[str]:
+def shown(row: Row, extra: str) -> set[str]:
     """Return the anomalies that runs show with faults that need this extra alone, or none."""
     needed = {extra} if extra else set[str]()
     return {
@@ -43,7 +42,7 @@ def shown(row: dict[str, Any], extra: str) -> set[str]:
 
 
 @pytest.mark.parametrize("row", EVERY_ROW.values(), ids=EVERY_ROW)
-def test_model_shows_each_anomaly_that_runs_show(row: dict[str, Any]) -> None:
+def test_model_shows_each_anomaly_that_runs_show(row: Row) -> None:
     for found in filter(None, searches_of(row)):
         assert shown(row, found["extra"]) <= found["anomalies"].keys(), found["extra"]
 
@@ -56,7 +55,7 @@ PLAYED = {
 
 
 @pytest.mark.parametrize("row", PLAYED.values(), ids=PLAYED)
-def test_runs_show_each_anomaly_of_the_model_and_no_other(row: dict[str, Any]) -> None:
+def test_runs_show_each_anomaly_of_the_model_and_no_other(row: Row) -> None:
     mechanism = never.DESCRIBED[row["subject"]].mechanism
     found = searches()[mechanism, row["policy"], "ignores keys", ""]
     more = (found["anomalies"].keys() & never.modelled()) - shown(row, "")

@@ -1,7 +1,6 @@
 """Tests that the kept explorations behind RESULTS and CANDIDATES are what is found now."""
 
 import json
-from typing import Any
 
 import anyio
 import pytest
@@ -11,13 +10,14 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.bench.world import temporal
 from mrtr_options.review.explore.counterexamples import counterexamples
+from mrtr_options.review.explore.summary import Row
 from mrtr_options.review.explore.workers import options_of
 from tests.evidence import every
 
-ROWS: dict[str, dict[str, Any]] = {
+ROWS: dict[str, Row] = {
     f"{row['subject']}, {row['policy']}": row for row in json.loads(explored.FILE.read_text())
 }
-CANDIDATES: dict[str, dict[str, Any]] = {
+CANDIDATES: dict[str, Row] = {
     f"{row['subject']}, {row['destination']}, {row['policy']}": row
     for row in json.loads(candidates.FILE.read_text())
 }
@@ -38,7 +38,7 @@ alone and with a call key.
 ALSO = ("F, business key, calls again", "J+guard+named, business key, resends")
 
 
-def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
+def found(row: Row, bound: int) -> Row:
     """Explore a row now, and return the new row."""
     if row["subject"].endswith("+temporal") and not temporal.installed():
         pytest.skip(temporal.MISSING)
@@ -51,7 +51,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
     return explored.leave_out_races(seen.as_json(), row.get("races", ()))
 
 
-def shown(row: dict[str, Any]) -> set[tuple[str, str]]:
+def shown(row: Row) -> set[tuple[str, str]]:
     """Return each anomaly of a row with each set of faults that shows it."""
     return {(name, faults) for name, sets in row["witnesses"].items() for faults in sets}
 
@@ -71,7 +71,7 @@ def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: s
         *every("docs/data/candidates.json", CANDIDATES, ALSO),
     ],
 )
-def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
+def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: Row) -> None:
     now = found(row, row["bound"])
     stale = STALE.format(row["subject"])
     differs = shown(row) ^ shown(now)

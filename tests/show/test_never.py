@@ -11,12 +11,12 @@ from documents import explored
 from mrtr_options.__main__ import main
 from mrtr_options.review.explore import never
 from mrtr_options.review.explore.never import DESCRIBED, EXTRAS, never_in, searches
-from mrtr_options.review.explore.summary import markdown, with_never
+from mrtr_options.review.explore.summary import Row, markdown, with_never
 from mrtr_options.tool.catalogue import all_options
 from tests.commands import printed
 
 
-def row_of(subject: str, policy: str) -> dict[str, Any]:
+def row_of(subject: str, policy: str) -> Row:
     """Return a kept row."""
     return next(
         row for row in explored.read() if (row["subject"], row["policy"]) == (subject, policy)
