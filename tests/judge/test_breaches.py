@@ -7,13 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mrtr_options.review.bench.history import Effect, History
+from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.history.narrate import quoted
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.steps import Restart, Send
-from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.breaches import (
     Breach,
     Made,
@@ -21,13 +21,11 @@ from mrtr_options.review.check.breaches import (
     on_its_own,
     smallest,
 )
-from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.story import story
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import option_at
+from tests.judge.altered import CASES, changed, played, without_effects
 from tests.judge.test_corpus import FILES
-
-CASES = {case.name: case for case in reversed(systematic())}
 
 OLD = "    if row is None or time.time() - row[1] > AGE:\n"
 SPENT = '        db.execute("DELETE FROM rounds WHERE id = ?", (name,))\n'
@@ -113,10 +111,8 @@ def shrunk(slug: str, times: int) -> tuple[Breach, Breach, int]:
     Returns:
         The breach, the shrunk breach, and the number of runs.
     """
-    clean = anyio.run(run, subject_named("E"), CASES[slug])
-    wrong = replace(
-        clean, events=tuple(each for each in clean.events if not isinstance(each, Effect))
-    )
+    clean = played(slug)
+    wrong = changed(clean, without_effects)
     found = next(each for each in breaches(wrong, {}) if each.rule == "a-report-is-billed")
     runs: list[Scenario] = []
 
@@ -140,7 +136,7 @@ def test_a_run_with_slow_effects_counts_for_several(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> None:
-    history = anyio.run(run, subject_named("E"), CASES["attacks-tokyo"])
+    history = played("attacks-tokyo")
     sent = [sent for sent, _ in history.exchanges if sent.call == 12]
     problem = Problem("state-is-bound-to-its-principal", sent[-1].exchange, "x", "y")
     told = story(Breach(history, problem))
@@ -166,7 +162,7 @@ def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.Monkey
 def test_what_follows_from_a_forged_state_is_no_breach(tmp_path: Path) -> None:
     unsigned = slipped(("hmac_json", "if not any(hmac", "if 0 and any(hmac"), tmp_path)
     history = anyio.run(run, unsigned, named("truncated").on_one())
-    calm = tuple(each for each in history.events if not isinstance(each, Effect))
-    (found,) = [each for each in breaches(replace(history, events=calm), {}) if not each.follows]
+    calm = changed(history, without_effects)
+    (found,) = [each for each in breaches(calm, {}) if not each.follows]
     assert found.rule == "state-is-genuine"
     assert any("that was forged: cut short" in line for line in story(found))

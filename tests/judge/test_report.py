@@ -1,48 +1,35 @@
 """Tests of a report apart from its breaches, and of what docs/CONTRACT.md promises about it."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
 from mrtr_options.review.bench.deployments.children import START_SECONDS
-from mrtr_options.review.bench.history import Effect, Event, Received
-from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.compared import measured_of_ours
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.show.verdict import describe_judging, show
 from mrtr_options.tool.notation import option_and_words
 from mrtr_options.tool.sizes import size_of
+from tests.judge.altered import changed, played, replies, without_effects
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
-CLEAN = named("clean-tokyo").on_one()
-
-
-def without_question(event: Event) -> Event:
-    """Turn a response with a question into a state-only response."""
-    if not isinstance(event, Received) or not event.reply.questions:
-        return event
-    return replace(event, reply=replace(event.reply, questions={}, schemas={}, later=True))
 
 
 def test_broken_names_what_turns_the_verdict() -> None:
-    history = anyio.run(run, subject_named("E"), CLEAN)
-    calm = tuple(each for each in history.events if not isinstance(each, Effect))
     report = Report("a file")
-    report.hold(replace(history, events=calm))
+    report.hold(changed(played("clean-tokyo"), without_effects))
     told = report.as_json()
     assert told["holds"] is False
     assert told["broken"] == ["a-report-is-billed"]
 
 
 def test_a_report_names_the_runs_with_a_state_and_no_question() -> None:
-    history = anyio.run(run, subject_named("E"), CLEAN)
+    state_only = replies(1, questions={}, schemas={}, later=True)
     report = Report("a file")
-    report.hold(replace(history, events=tuple(map(without_question, history.events))))
+    report.hold(changed(played("clean-tokyo"), state_only))
     assert report.as_json()["state_only"]["where_nothing_goes_wrong"] == ["clean-tokyo"]
     (line,) = [line for line in describe_judging(report) if "a state without a question" in line]
     assert "though nothing goes wrong, in 1 run: clean-tokyo" in line
