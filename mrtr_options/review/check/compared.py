@@ -99,22 +99,19 @@ async def lost_result(subject: Subject, call: Scenario, policy: str, where: Depl
     return outcome_of(anomalies_in(history))
 
 
-async def measured(
-    subject: Subject, where: Deployment = IN_MEMORY, call: Scenario | None = None
-) -> Way:
+async def measured(subject: Subject, where: Deployment, call: Scenario) -> Way:
     """Count and measure a way, but for what a guard around it does.
 
     Args:
         subject: The way.
         where: Where it runs.
-        call: The call without faults; None for the usual client's.
+        call: The call without faults.
 
     Raises:
         CannotLoad: The file cannot be run.
     """
     from mrtr_options.tool.sizes import size_of  # few reviews measure
 
-    call = call or calling()
     option = subject.option
     size = size_of(option, subject.wrappers) if option.path.is_file() else None
     is_ours = option in all_options().values()
@@ -132,11 +129,12 @@ async def measured(
 
 async def measured_of_ours(subject: Subject) -> Way:
     """Count and measure an option of this package, in memory."""
-    way = await measured(subject)
+    call = calling()
+    way = await measured(subject, IN_MEMORY, call)
     around = [word for word in (SINGLE_USE, NAMED) if word not in subject.wrappers]
     guarded = replace(subject, wrappers=(*subject.wrappers, *around))
     with suppress(CannotLoad):  # it takes no guard
-        way.named = await lost_result(guarded, calling(), AGAIN, IN_MEMORY)
+        way.named = await lost_result(guarded, call, AGAIN, IN_MEMORY)
     return way
 
 

@@ -37,7 +37,7 @@ COLOURS: dict[Verdict, str] = {
 }
 LEGEND = (
     "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
-    "can: the task was cancelled; ---: the client got no result; ...: no response at all",
+    "can: the task was cancelled; ---: the client got no result; ...: no response at all"
 )
 
 
@@ -94,7 +94,7 @@ def _print(observations: Sequence[Observation], missing: Sequence[grid.Cell]) ->
         for table in _build_tables(rows, out.width):
             out.print(table)
             out.print()
-    for line in (*LEGEND, *_describe_left_out(missing)):
+    for line in (LEGEND, *_describe_left_out(missing)):
         out.print(line)
     if in_colour(out):
         out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))

@@ -197,7 +197,7 @@ def _print_runs(report: Report) -> None:
         where = ", ".join(deployments)
         table.add_row(schedule, era, where, Text(cell, colour), Text(fate, colour))
     console().print(table)
-    console().print(LEGEND[0])
+    console().print(LEGEND)
 
 
 # --- sentences that the page has, too -------------------------------------------------------------
