@@ -20,7 +20,7 @@ from mrtr_options.review.bench.messages import LOST, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
-from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.counterexamples import first_breach
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.guarantees import guarantees_of, judge_history
@@ -30,8 +30,6 @@ from tests.bounds import SECONDS
 from tests.evidence import every
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-SUBJECTS = {subject.name: subject for subject in all_subjects()}
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +42,7 @@ def nothing_is_left_running() -> Generator[None]:
 async def on_processes(subject: str, scenario: Scenario) -> Observation:
     """Run a scenario on two processes and return what was observed."""
     with anyio.fail_after(SECONDS):
-        return observe(await run(SUBJECTS[subject], scenario, Processes()))
+        return observe(await run(subject_named(subject), scenario, Processes()))
 
 
 PLAYED = {
@@ -74,7 +72,7 @@ async def test_a_schedule_fares_on_processes_as_in_memory(case: tuple[str, Scena
     def fate(seen: Observation) -> tuple[object, ...]:
         return seen.outcome, seen.code, seen.message, seen.text, seen.questions, seen.effects
 
-    in_memory = observe(await run(SUBJECTS[subject], scenario))
+    in_memory = observe(await run(subject_named(subject), scenario))
     assert fate(await on_processes(subject, scenario)) == fate(in_memory)
 
 
@@ -83,7 +81,7 @@ async def test_a_request_that_something_ends_is_lost_and_the_next_is_answered(
     fault: str, lives: bool, shared_folder: Path
 ) -> None:
     with anyio.fail_after(SECONDS):
-        async with ProcessInstances(SUBJECTS["A"], shared_folder).running() as deployment:
+        async with ProcessInstances(subject_named("A"), shared_folder).running() as deployment:
             before = {process.pid for process in multiprocessing.active_children()}
             for instance in range(deployment.instances):
                 await deployment.arm(fault)
@@ -101,7 +99,7 @@ async def test_a_request_that_something_ends_is_lost_and_the_next_is_answered(
 
 async def test_processes_end_with_a_block_that_is_cancelled(shared_folder: Path) -> None:
     with anyio.fail_after(SECONDS), anyio.CancelScope() as scope:
-        async with ProcessInstances(SUBJECTS["E"], shared_folder).running():
+        async with ProcessInstances(subject_named("E"), shared_folder).running():
             scope.cancel()
             await anyio.sleep_forever()
     assert multiprocessing.active_children() == []
