@@ -253,9 +253,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 return cast("T", found)
 
         check_step_key(key)
-        steps.setdefault(key, None)
-        if settled is not None:
-            self._record.attempt.to_settle.append(key)
+        self._record.begin_step(key, can_be_settled=settled is not None)
         value = await self._step(key, run, is_wait=False)
         steps[key] = json.dumps(value)
         return value

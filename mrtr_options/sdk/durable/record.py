@@ -105,6 +105,12 @@ class Record:
         """The client that sent the latest answers."""
         return next(reversed(self.answers.values()), self.begun).caller
 
+    def begin_step(self, key: str, *, can_be_settled: bool) -> None:
+        """Count a step among those that have begun."""
+        self.attempt.steps.setdefault(key, None)
+        if can_be_settled:
+            self.attempt.to_settle.append(key)
+
     @property
     def left_open(self) -> list[str]:
         """The steps in doubt that the author of this attempt has no word on.
