@@ -208,9 +208,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         """Run an effect once. When the handler runs again, the result comes from the record.
 
         An effect that raises is recorded as failed and is not tried again in this call. It stays in
-        doubt, unless it raised `NotDone` or `settled` can say. If the call ends in a text all
-        the same, such as `Unknown`, the next one of its name asks `settled` again. An error that
-        another process could not read is raised as a RuntimeError.
+        doubt, unless it raised `NotDone` or `settled` can say. If the call ends in a text, as by
+        `Unknown`, the next call of its name asks `settled` again. An error that another process
+        could not read is raised as a RuntimeError.
 
         Args:
             key: The author's name for the effect: unique in the call, stable across versions.

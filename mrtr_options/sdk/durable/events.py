@@ -43,13 +43,11 @@ class Attempt:
     Attributes:
         steps: The steps that have begun: what each one returned, as JSON; None for one in doubt.
         values: What else was computed or waited for, as JSON.
-        to_settle: The steps of this attempt whose destination can be asked.
         first: The handle of the first attempt; "" while that runs.
     """
 
     steps: dict[str, str | None] = field(default_factory=dict[str, str | None])
     values: dict[str, str] = field(default_factory=dict[str, str])
-    to_settle: list[str] = field(default_factory=list[str])
     first: str = ""
 
 

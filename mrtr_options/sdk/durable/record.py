@@ -49,6 +49,7 @@ class Record:
         answers: The answers, by the number of the output that asked for them.
         words: The author's words on the progress of the work.
         attempt: What the next attempt would take over, while the call runs.
+        to_settle: The steps of this attempt whose destination can be asked, while the call runs.
         open: The open questions by key, while the call runs.
         size: The length as JSON in bytes, while the call runs.
     """
@@ -59,13 +60,14 @@ class Record:
     answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
     words: str | None = None
     attempt: Annotated[Attempt, Field(exclude=True)] = field(default_factory=Attempt)
+    to_settle: Annotated[set[str], Field(exclude=True)] = field(default_factory=set[str])
     open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
     size: Annotated[int, Field(exclude=True)] = 0
 
     def __post_init__(self) -> None:
         self.size = length(self.begun)
         before = self.begun.before
-        self.attempt = Attempt({**before.steps}, {**before.values}, first=before.first)
+        self.attempt = replace(before, steps={**before.steps}, values={**before.values})
 
     @property
     def output(self) -> Output | None:
@@ -109,7 +111,7 @@ class Record:
         """Count a step among those that have begun."""
         self.attempt.steps.setdefault(key, None)
         if can_be_settled:
-            self.attempt.to_settle.append(key)
+            self.to_settle.add(key)
 
     @property
     def left_open(self) -> list[str]:
@@ -118,8 +120,7 @@ class Record:
         An earlier attempt began them, or their destination is to be asked first.
         """
         in_doubt = [key for key, value in self.attempt.steps.items() if value is None]
-        to_settle = {*self.begun.before.steps, *self.attempt.to_settle}
-        return [key for key in in_doubt if key in to_settle]
+        return [key for key in in_doubt if key in self.begun.before.steps or key in self.to_settle]
 
     def ended(self, outcome: Outcome | None) -> Ended:
         """Return how the call ends, and whether it frees its name.
