@@ -80,7 +80,7 @@ class SecondBench:
         self.raised: list[str] = []
         self._scenarios = scenarios
         self._results = results
-        # Two runs may have equal scenarios, and one that is kept has its id alone.
+        # Scenarios may be equal, so ids tell them apart. They are kept, so no id is used again.
         self._numbers = {id(scenario): number for number, scenario in enumerate(scenarios)}
 
     def makes(self, scenario: Scenario) -> bool:
