@@ -21,6 +21,8 @@ import anyio.abc
 import h11
 import httpx2
 
+from mrtr_options.sdk.handler import JsonObject
+
 JSON = "application/json"
 STREAM = "text/event-stream"
 
@@ -86,7 +88,7 @@ class Request:
     body: bytes
 
     @cached_property
-    def message(self) -> dict[str, Any]:
+    def message(self) -> JsonObject:
         """The JSON-RPC message; empty in a request without one."""
         return message_in(self.body) if self.method == "POST" else {}
 
@@ -120,13 +122,13 @@ async def wire(origin: str, board: Board) -> AsyncGenerator[int]:
         group.cancel_scope.cancel()
 
 
-def message_in(body: bytes) -> dict[str, Any]:
+def message_in(body: bytes) -> JsonObject:
     """Return a JSON-RPC message; an empty one if this is none."""
     try:
         found: Any = json.loads(body)
     except ValueError:
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("JsonObject", found) if isinstance(found, dict) else {}
 
 
 def event(message: bytes) -> bytes:

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -24,6 +23,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.terminal import console, paged, plural
 from mrtr_options.tool.author_code import (
     Hunk,
@@ -132,8 +132,8 @@ def _inside(lines: Sequence[Line]) -> list[str]:
 
 def _as_json(
     left: Written, right: Written, hunks: Sequence[Hunk], below: tuple[Written, Written] | None
-) -> dict[str, Any]:
-    found: dict[str, Any] = {
+) -> JsonObject:
+    found: JsonObject = {
         "left": {"option": left.name, "file": left.file},
         "right": {"option": right.name, "file": right.file},
         "changed_lines": changed_lines(hunks),
@@ -149,7 +149,7 @@ def _as_json(
     return found
 
 
-def _changed(hunks: Sequence[Hunk]) -> list[dict[str, Any]]:
+def _changed(hunks: Sequence[Hunk]) -> list[JsonObject]:
     return [asdict(hunk) for hunk in hunks if hunk.changed]
 
 

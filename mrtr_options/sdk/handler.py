@@ -36,6 +36,8 @@ Handler = Callable[[Context, Params], Awaitable[Result]]
 Principal = Callable[[Context], str | None]
 Clock = Callable[[], float]
 """Tells the time, in seconds since 1970."""
+JsonObject = dict[str, Any]
+"""A JSON object, as `json.loads` returns it."""
 AnyServer = MCPServer[Any] | Server[Any]
 """A server of either tier."""
 

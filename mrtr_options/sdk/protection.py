@@ -29,7 +29,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 from itsdangerous import BadSignature, Signer
 from itsdangerous.encoding import base64_decode, base64_encode
@@ -51,7 +50,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from mrtr_options.errors import UsageError
 from mrtr_options.sdk.current_request import Request, current_request
-from mrtr_options.sdk.handler import Context, Crashed, Principal, failure_of, refusal
+from mrtr_options.sdk.handler import Context, Crashed, JsonObject, Principal, failure_of, refusal
 from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.telemetry import RoundLog, take_name, with_name
 
@@ -298,7 +297,7 @@ class ProtectedRounds(RequestStateBoundary):
         if not result.get("inputRequests") or result.get("requestState") is None:
             return result
         until = datetime.fromtimestamp(int(self._clock() + self.ttl_seconds), UTC)
-        meta: dict[str, Any] = result.get("_meta") or {}
+        meta: JsonObject = result.get("_meta") or {}
         deadline = until.isoformat().replace("+00:00", "Z")
         return {
             **result,
@@ -327,7 +326,7 @@ def _check_request(ctx: Context) -> None:
         raise refusal(Reason.NUMBER_OUT_OF_RANGE) from None
 
 
-def _is_plain(said: dict[str, Any]) -> bool:
+def _is_plain(said: JsonObject) -> bool:
     """Return whether a request holds only what JSON can; quickly, and False where it may not."""
     try:
         text = to_json(said)

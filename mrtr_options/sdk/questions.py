@@ -27,7 +27,7 @@ from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from mrtr_options.sdk.capabilities import kind_of_request, kinds
 from mrtr_options.sdk.current_request import by_hand, check_protected, request_here
-from mrtr_options.sdk.handler import Context, first_error, refusal
+from mrtr_options.sdk.handler import Context, JsonObject, first_error, refusal
 from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.writing import digest, write_model
 
@@ -225,7 +225,7 @@ def assume_answer(question: AnyQuestion[AnswerT]) -> AnswerT:
 
 
 @lru_cache(maxsize=128)  # an author may make a model for each question
-def _schema(answer: type[BaseModel]) -> dict[str, Any]:
+def _schema(answer: type[BaseModel]) -> JsonObject:
     return render_elicitation_schema(answer)
 
 
@@ -255,12 +255,12 @@ def _validator(answer: type[BaseModel]) -> Any:
     return validator_of(_schema(answer))
 
 
-def validator_of(schema: dict[str, Any]) -> Any:
+def validator_of(schema: JsonObject) -> Any:
     """Return the validator of a form's content for this schema."""
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
-def check_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
+def check_form(key: str, validator: Any, response: types.ElicitResult) -> JsonObject | None:
     """Hold the content of an accepted form against its schema, and leave out fields that are null.
 
     Raises:
@@ -444,7 +444,7 @@ def answer_to(
 # --- records -------------------------------------------------------------------------------------
 
 
-def plain_response(response: types.InputResponse) -> dict[str, Any]:
+def plain_response(response: types.InputResponse) -> JsonObject:
     """Return a response as a record has it."""
     content = response.model_dump(by_alias=True, mode="json", exclude_none=True)
     if isinstance(response, types.ElicitResult) and response.action != "accept":
@@ -453,7 +453,7 @@ def plain_response(response: types.InputResponse) -> dict[str, Any]:
 
 
 def read_recorded(
-    question: AnyQuestion[AnswerT], response: types.InputResponse | dict[str, Any]
+    question: AnyQuestion[AnswerT], response: types.InputResponse | JsonObject
 ) -> AnswerT:
     """Check a response, or the record of one, against its question.
 

@@ -25,7 +25,7 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from mrtr_options.sdk.handler import AnyServer
+from mrtr_options.sdk.handler import AnyServer, JsonObject
 from mrtr_options.sdk.resuming import ResumingClient, Unanswered
 from mrtr_options.sdk.serving import PATH, listen, web_server
 
@@ -153,7 +153,7 @@ async def call_as_client(
     policy: Policy,
     connect: Callable[[], Client],
     tool: str,
-    arguments: dict[str, Any],
+    arguments: JsonObject,
 ) -> str:
     """Make a call as a client of this policy does. Return the text that its user gets at last.
 
@@ -174,9 +174,7 @@ async def call_as_client(
     return said
 
 
-async def _call_resending(
-    connect: Callable[[], Client], tool: str, arguments: dict[str, Any]
-) -> str:
+async def _call_resending(connect: Callable[[], Client], tool: str, arguments: JsonObject) -> str:
     try:
         async with ResumingClient(connect) as caller:
             return _text_of(await caller.call_tool(tool, arguments))
@@ -186,7 +184,7 @@ async def _call_resending(
         return f"error: {error}"
 
 
-async def _call_once(connect: Callable[[], Client], tool: str, arguments: dict[str, Any]) -> str:
+async def _call_once(connect: Callable[[], Client], tool: str, arguments: JsonObject) -> str:
     said = NO_RESPONSE
     try:
         async with connect() as caller:

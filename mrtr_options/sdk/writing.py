@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from mrtr_options.sdk.handler import first_error
+from mrtr_options.sdk.handler import JsonObject, first_error
 
 
 def digest(text: str) -> str:
@@ -88,7 +88,7 @@ def read_back(key: str, value: Any) -> Any:
     return held
 
 
-def without_names(schema: dict[str, Any], names_calls: str | None = None) -> dict[str, Any]:
+def without_names(schema: JsonObject, names_calls: str | None = None) -> JsonObject:
     """Leave out of an input schema what the names and docstrings of Python code put into it.
 
     Args:

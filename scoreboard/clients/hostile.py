@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Answer = Callable[[int], dict[str, Any]]
+from mrtr_options.sdk.handler import JsonObject
+
+Answer = Callable[[int], JsonObject]
 """Makes the result of the n-th `tools/call`, counted from 1."""
 
 STATE_BYTES = 1024 * 1024
@@ -17,13 +19,13 @@ STATE_BYTES = 1024 * 1024
 UNKNOWN_KIND = "example/retina-scan"
 
 
-def _asking(requests: dict[str, Any] | None, state: Any = None) -> dict[str, Any]:
+def _asking(requests: JsonObject | None, state: Any = None) -> JsonObject:
     asked = {"inputRequests": requests} if requests is not None else {}
     held = {"requestState": state} if state is not None else {}
     return {"resultType": "input_required", **asked, **held}
 
 
-def _units(number: int) -> dict[str, Any]:
+def _units(number: int) -> JsonObject:
     schema = {
         "type": "object",
         "properties": {"units": {"type": "string", "enum": ["metric", "imperial"]}},
@@ -33,19 +35,19 @@ def _units(number: int) -> dict[str, Any]:
     return {"method": "elicitation/create", "params": params}
 
 
-def _done() -> dict[str, Any]:
+def _done() -> JsonObject:
     return {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
 
 
-def _unknown() -> dict[str, Any]:
+def _unknown() -> JsonObject:
     return {"method": UNKNOWN_KIND, "params": {}}
 
 
-def _state_only(number: int) -> dict[str, Any]:
+def _state_only(number: int) -> JsonObject:
     return _asking(None, f"state {number}")
 
 
-def _once(first: dict[str, Any]) -> Answer:
+def _once(first: JsonObject) -> Answer:
     """Return an answer that is `first` once, then a result."""
     return lambda number: first if number == 1 else _done()
 

@@ -23,6 +23,7 @@ from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.world.ledger_file import effects_after
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL
@@ -318,7 +319,7 @@ async def play(cell: Cell, server: Serving, number: int, program: Player) -> See
     return seen
 
 
-def _job(cell: Cell, server: Serving, number: int, place: str) -> dict[str, Any]:
+def _job(cell: Cell, server: Serving, number: int, place: str) -> JsonObject:
     """Return the job of a client's program, without the server's address."""
     label = f"{place}, {cell.trouble.place or REGIONS[0]}"
     return {
@@ -346,7 +347,7 @@ def _proxy(cell: Cell, server: Serving) -> Proxy:
 
 
 async def _make(
-    job: dict[str, Any], trouble: Trouble, program: Player, proxy: Proxy
+    job: JsonObject, trouble: Trouble, program: Player, proxy: Proxy
 ) -> tuple[Said, tuple[Sent, ...]] | None:
     """Make the call, and make it again if the trouble says so.
 

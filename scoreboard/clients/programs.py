@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 import anyio.abc
@@ -19,6 +19,7 @@ from anyio.streams.text import TextReceiveStream
 
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.world.starting import kill_group
+from mrtr_options.sdk.handler import JsonObject
 from scoreboard import ROOT
 from scoreboard.clients.peers import FOLDER, Peer
 from scoreboard.servers.peers import running_service, started
@@ -41,12 +42,12 @@ class Said:
 
     asked: int = 0
     made_again: bool = False
-    ended: dict[str, Any] | None = None
+    ended: JsonObject | None = None
     usable: bool | None = None
     over: anyio.Event = field(default_factory=anyio.Event)
     is_over: bool = False
 
-    def take(self, said: dict[str, Any]) -> None:
+    def take(self, said: JsonObject) -> None:
         """Record one line."""
         if "asked" in said:
             self.asked += 1
@@ -68,7 +69,7 @@ class Player(Protocol):
 
     ended: bool
 
-    async def do(self, job: dict[str, Any], seconds: float) -> Said:
+    async def do(self, job: JsonObject, seconds: float) -> Said:
         """Play one job.
 
         Args:
@@ -141,7 +142,7 @@ class Program:
         async for text in TextReceiveStream(self.process.stderr, errors="replace"):
             self.errors += [line for line in text.splitlines() if line.strip()]
 
-    async def do(self, job: dict[str, Any], seconds: float) -> Said:
+    async def do(self, job: JsonObject, seconds: float) -> Said:
         said = Said()
         self.jobs[job["id"]] = said
         assert self.process.stdin is not None

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mrtr_options.sdk.handler import JsonObject
 from scoreboard.clients.hostile import Answer
 from scoreboard.clients.refusals import REFUSALS, Refusal, sign_in
 from scoreboard.wire import (
@@ -119,7 +120,7 @@ class Sent:
     """
 
     id: Any
-    params: dict[str, Any]
+    params: JsonObject
     version: str = ""
     connection: int = 0
 
@@ -233,11 +234,11 @@ def _round(sent: Sent) -> str:
     """Return which round of a call a request is, in words."""
     if sent.begins:
         return "begins a call"
-    answers: dict[str, Any] = sent.params.get("inputResponses") or {}
+    answers: JsonObject = sent.params.get("inputResponses") or {}
     return f"goes on, answers {', '.join(answers)}" if answers else "goes on, with a state alone"
 
 
-def _kind(method: str, found: dict[str, Any]) -> tuple[str, set[str]]:
+def _kind(method: str, found: JsonObject) -> tuple[str, set[str]]:
     """Return what a message of a call is, in a word, and the keys of its questions.
 
     The word is empty for a message that is not of the call.

@@ -26,6 +26,7 @@ from temporalio.client import Client, WithStartWorkflowOperation
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.questions import request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
@@ -39,7 +40,7 @@ class Engine(Protocol):
         """Begin a call, and return the place whose units it asks for."""
         ...
 
-    async def go_on(self, handle: str, units: dict[str, Any] | None) -> str:
+    async def go_on(self, handle: str, units: JsonObject | None) -> str:
         """Send the answer to a call, and return the call's report."""
         ...
 
@@ -100,7 +101,7 @@ async def _on_dbos(url: str, desk: weather.Desk) -> AsyncGenerator[Engine]:
                 await DBOS.start_workflow_async(call, location)
             return await DBOS.get_event_async(handle, "asked")
 
-        async def go_on(self, handle: str, units: dict[str, Any] | None) -> str:
+        async def go_on(self, handle: str, units: JsonObject | None) -> str:
             await DBOS.send_async(handle, units, "units", idempotency_key=handle)
             return await DBOS.get_event_async(handle, "result")
 
@@ -134,7 +135,7 @@ class _Steps:
 class _Call:
     def __init__(self) -> None:
         self.place: str | None = None
-        self.units: dict[str, Any] | None = None
+        self.units: JsonObject | None = None
         self.report: str | None = None
 
     @workflow.run
@@ -154,7 +155,7 @@ class _Call:
         return self.place or ""
 
     @workflow.update
-    async def go_on(self, units: dict[str, Any]) -> str:
+    async def go_on(self, units: JsonObject) -> str:
         self.units = units
         await workflow.wait_condition(lambda: self.report is not None)
         return self.report or ""
@@ -177,7 +178,7 @@ class _OnTemporal:
             _Call.begin, start_workflow_operation=start
         )
 
-    async def go_on(self, handle: str, units: dict[str, Any] | None) -> str:
+    async def go_on(self, handle: str, units: JsonObject | None) -> str:
         call = self._client.get_workflow_handle_for(_Call.run, handle)
         return await call.execute_update(  # pyright: ignore[reportUnknownMemberType]
             _Call.go_on, units or {}, id=handle

@@ -17,7 +17,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any
 
 import anyio
 import uvicorn
@@ -31,6 +30,7 @@ from mrtr_options.review.bench.steps import AGREE
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.bench.world.starting import START_SECONDS, end, start_server
 from mrtr_options.sdk.call_key import REPEAT
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost.calls import meta_for, servers_of
 from scoreboard.cost.report import CALLERS, DEFAULT, FLOOR, Load
@@ -170,7 +170,7 @@ class Caller:
         """Make one call of the server with this name."""
         same = {"_meta": _META | (meta_for(name) or {}), "arguments": {"location": "Tokyo"}}
 
-        async def following(_: object, asked: dict[str, Any]) -> dict[str, Any] | None:
+        async def following(_: object, asked: JsonObject) -> JsonObject | None:
             if asked.get("resultType") != "input_required":
                 return None
             answers = dict.fromkeys(asked.get("inputRequests", {}), _METRIC)
@@ -180,7 +180,7 @@ class Caller:
         assert not result.get("isError"), result
         assert REPEAT not in result.get("_meta", {}), "the call is known, and was not made"
 
-    async def _post(self, name: str, brought: dict[str, Any]) -> dict[str, Any]:
+    async def _post(self, name: str, brought: JsonObject) -> JsonObject:
         params = {"name": TOOL, **brought}
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         body = json.dumps(request).encode()
@@ -209,7 +209,7 @@ _HEAD = (
     "content-length: "
 )
 _METRIC = {"action": "accept", "content": {"units": AGREE["units"]}}
-_META: dict[str, Any] = {
+_META: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": MODES["modern"],
     "io.modelcontextprotocol/clientInfo": {"name": "cost", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},

@@ -18,6 +18,7 @@ from mcp import Client
 from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.steps import accept
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.wire import Board, Request, WireFault, busy, message_in
@@ -137,7 +138,7 @@ class Instance(Board):
 
     def sends(self, request: Request, message: bytes) -> WireFault | None:
         """Record the state that a response has."""
-        result: dict[str, Any] = message_in(message).get("result") or {}
+        result: JsonObject = message_in(message).get("result") or {}
         if "requestState" in result:
             self.shared.issued.append(result["requestState"])
         if not is_last_round(request.message):
@@ -146,19 +147,19 @@ class Instance(Board):
         return fault
 
 
-def _params(message: dict[str, Any]) -> dict[str, Any]:
+def _params(message: JsonObject) -> JsonObject:
     return message.get("params") or {}
 
 
-def is_last_round(message: dict[str, Any]) -> bool:
+def is_last_round(message: JsonObject) -> bool:
     """Return whether a message answers the last question of the weather tool."""
     return "units" in (_params(message).get("inputResponses") or {})
 
 
-def capabilities_in(message: dict[str, Any]) -> dict[str, Any]:
+def capabilities_in(message: JsonObject) -> JsonObject:
     """Return the client's capabilities that a message declares, in either era."""
     params = _params(message)
-    meta: dict[str, Any] = params.get("_meta") or {}
+    meta: JsonObject = params.get("_meta") or {}
     return meta.get(types.CLIENT_CAPABILITIES_META_KEY) or params.get("capabilities") or {}
 
 

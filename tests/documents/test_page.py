@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -124,7 +123,7 @@ def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
     assert any("Content Security Policy" in each for each in opened.complaints)
 
 
-def without_runs(data: Mapping[str, Any]) -> JsonObject:
+def without_runs(data: JsonObject) -> JsonObject:
     """Return a page's data without its runs, and without the state of the project."""
     tables = {name: table for name, table in data["tables"].items() if name != "redeploys"}
     return {"tables": tables} | {
@@ -166,7 +165,7 @@ def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: JsonObject
             assert stories_of(now, row) == stories_of(kept, other), f"{row['subject']}: {STALE}"
 
 
-def stories_of(data: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, list[Any]]:
+def stories_of(data: JsonObject, row: JsonObject) -> dict[str, list[Any]]:
     """Return every run of a world in full, by its faults."""
     names: list[str] = [*data["names"]]
     sets: list[str] = []

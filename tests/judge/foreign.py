@@ -1,7 +1,7 @@
 """The weather tool on JSON-RPC over HTTP by hand: a server with the habits of another SDK.
 
 Its calls are those of a correct file of the corpus. Knows nothing of this package, but how to
-listen on a free port.
+listen on a free port, and the name of a JSON object.
 """
 
 import importlib.util
@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.serving import PATH, listen
 
 INVALID = types.INVALID_PARAMS
@@ -32,9 +33,6 @@ TOOL = importlib.util.spec_from_file_location(
     "corpus_tool", Path(__file__).parent / "corpus" / "hmac_json.py"
 )
 DECLARED = "io.modelcontextprotocol/clientCapabilities"
-
-
-JsonObject = dict[str, Any]
 
 
 class Error(Exception):

@@ -48,6 +48,7 @@ from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.bench.redeploys import source
 from mrtr_options.review.bench.steps import AGREE
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use.reservations import Claim
 from mrtr_options.sdk.single_use.sql import EPOCHS
@@ -98,7 +99,7 @@ NUMBERS = {"Which": 1, "Which units for": 2, "The report for": CONSENT}
 
 async def otherwise(form: types.ElicitRequestFormParams) -> types.ElicitResult:
     """Answer a form with other choices than the agreeable user's."""
-    content: dict[str, Any] = {}
+    content: JsonObject = {}
     for name, schema in form.requested_schema["properties"].items():
         content[name] = next(each for each in schema["enum"] if each != AGREE[name])
     return types.ElicitResult(action="accept", content=content)
@@ -339,7 +340,7 @@ async def servers_of(cell: Cell) -> AsyncGenerator[Servers]:
 def kind_of(reply: Any) -> tuple[int, str]:
     """Return a response as the model has it: the number of its question, and its error's reason."""
     if isinstance(reply, MCPError):
-        data: dict[str, Any] = reply.error.data or {}
+        data: JsonObject = reply.error.data or {}
         return 0, str(data.get("reason"))
     if isinstance(reply, types.InputRequiredResult):
         (question,) = forms(reply).values()

@@ -2,7 +2,6 @@
 
 import json
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -14,17 +13,18 @@ from model.extras import EXTRAS, FORGETTING
 from model.kept import tasks, verdict_of
 from model.reading import NAMES
 from mrtr_options.review.explore.never import KEPT
+from mrtr_options.sdk.handler import JsonObject
 from tests.evidence import every
 
 STALE = "stale: run python -m documents --model"
 FEW = 1500
 """The most states of a search that `make test` makes again."""
 
-SAVED: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+SAVED: JsonObject = json.loads(KEPT.read_text(encoding="utf-8"))
 TASKS = {task.name: task for task in tasks()}
 
 
-def name_of(search: dict[str, Any]) -> str:
+def name_of(search: JsonObject) -> str:
     """Return the name of a kept search."""
     words = ("mechanism", "client", "destination", "extra")
     return " / ".join(search[word] for word in words if search[word])

@@ -20,6 +20,7 @@ from mrtr_options.demo.call import agree
 from mrtr_options.review.bench.deployments.processes import LEDGER, build
 from mrtr_options.review.bench.messages import Era
 from mrtr_options.review.bench.world.ledger_file import effects_after
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
@@ -49,7 +50,7 @@ class Here:
 
     ended = False
 
-    async def do(self, job: dict[str, Any], seconds: float) -> Said:
+    async def do(self, job: JsonObject, seconds: float) -> Said:
         said = Said()
         jobs = importlib.import_module("jobs")
         client = importlib.import_module("client")
@@ -161,12 +162,12 @@ def request(method: str, **params: Any) -> Request:
 
 def test_a_task_has_its_messages_in_polls_and_a_question_that_is_shown_twice_counts_once() -> None:
     proxy = Proxy("", Break("cut", 3))
-    asks: dict[str, Any] = {
+    asks: JsonObject = {
         key: {"status": "input_required", "inputRequests": {key: {}}} for key in ("place", "units")
     }
-    done: dict[str, Any] = {"status": "completed", "result": {}}
+    done: JsonObject = {"status": "completed", "result": {}}
     proxy.takes(request(CALL, name=TOOL))
-    responses: list[tuple[str, dict[str, Any]]] = [
+    responses: list[tuple[str, JsonObject]] = [
         (CALL, {"resultType": "task", "status": "working"}),
         (POLL, {"status": "working"}),
         (POLL, asks["place"]),

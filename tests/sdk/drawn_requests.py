@@ -8,6 +8,7 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options import sdk
+from mrtr_options.sdk.handler import JsonObject
 from tests.sdk.fakes import Params, named, who
 
 
@@ -23,7 +24,7 @@ def make_question(kind: str, key: str) -> Any:
             return who(key)
 
 
-def call(reference: int, words: dict[str, Any]) -> Params:
+def call(reference: int, words: JsonObject) -> Params:
     """Make the first request of a call, in these words."""
     said = {"reference": reference, **words}
     match words.get("reference"):
@@ -71,7 +72,7 @@ def text_of(reply: Any) -> str:
     return str(reply)
 
 
-def data_of(reply: Any) -> dict[str, Any]:
+def data_of(reply: Any) -> JsonObject:
     """Return what an error says for programs."""
     return getattr(getattr(reply, "error", None), "data", None) or {}
 

@@ -13,6 +13,7 @@ from mcp.client.extension import ClientExtension, advertise
 from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
 
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import CallParams, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
@@ -23,11 +24,11 @@ TERMINAL = ("completed", "failed", "cancelled")
 POLL_SECONDS = 0.01
 """The pause between two polls; without it, a client would keep the server busy."""
 Ctx = TaskContext[Any]
-Task = dict[str, Any]
+Task = JsonObject
 FIELDS = {"resultType", "taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}
 """The fields of the response that creates a task."""
 UNDECLARED = types.MISSING_REQUIRED_CLIENT_CAPABILITY
-NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
+NEEDED: JsonObject = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
 
 
 @dataclass
@@ -66,20 +67,20 @@ async def slow(ctx: Ctx, call: CallParams) -> types.CallToolResult:
 class Taker:
     client: Client
 
-    async def send(self, method: str, **params: Any) -> dict[str, Any]:
-        request = types.Request[dict[str, Any], str](method=method, params=params)
-        return (await self.client.session.send_request(request, RootModel[dict[str, Any]])).root
+    async def send(self, method: str, **params: Any) -> JsonObject:
+        request = types.Request[JsonObject, str](method=method, params=params)
+        return (await self.client.session.send_request(request, RootModel[JsonObject])).root
 
-    async def call(self, **params: Any) -> dict[str, Any]:
+    async def call(self, **params: Any) -> JsonObject:
         return await self.send("tools/call", name="tool", arguments={"x": 1}, **params)
 
     async def get(self, task: Task) -> Task:
         return await self.send("tasks/get", taskId=task["taskId"])
 
-    async def update(self, task: Task, responses: dict[str, Any]) -> dict[str, Any]:
+    async def update(self, task: Task, responses: JsonObject) -> JsonObject:
         return await self.send("tasks/update", taskId=task["taskId"], inputResponses=responses)
 
-    async def cancel(self, task: Task) -> dict[str, Any]:
+    async def cancel(self, task: Task) -> JsonObject:
         return await self.send("tasks/cancel", taskId=task["taskId"])
 
     async def until(self, task: Task, *statuses: str, asked: str | None = None) -> Task:
@@ -156,11 +157,11 @@ async def taking(*what: Any, **options: Any) -> AsyncGenerator[Taker]:
         yield client
 
 
-def named(name: str) -> dict[str, Any]:
+def named(name: str) -> JsonObject:
     return {"action": "accept", "content": {"name": name}}
 
 
-def with_ann(asked: dict[str, Any]) -> dict[str, Any]:
+def with_ann(asked: JsonObject) -> JsonObject:
     """Return the parameters of a round that answers the first question."""
     return {"requestState": asked["requestState"], "inputResponses": {"one": named("Ann")}}
 

@@ -20,6 +20,7 @@ from mrtr_options.sdk.call_key import (
     new_call_key,
 )
 from mrtr_options.sdk.current_request import keep_arguments, protected
+from mrtr_options.sdk.handler import JsonObject
 from tests.restaurant import book, high_tier, lowlevel, tool
 from tests.sdk.fakes import (
     Context,
@@ -54,7 +55,7 @@ class Sender:
     model: type[BaseModel] | None = None
 
 
-def name_of(naming: CallNaming, arguments: dict[str, Any] | None, **sender: Any) -> CallName | None:
+def name_of(naming: CallNaming, arguments: JsonObject | None, **sender: Any) -> CallName | None:
     """Return the name of a request's call; see `Sender` for the other arguments."""
     sent = Sender(**sender)
     meta: Any = None if sent.key is None else {CALL_KEY: sent.key}
@@ -108,7 +109,7 @@ def test_a_function_names_calls_by_caller_and_arguments() -> None:
 
 
 @pytest.mark.parametrize("absent", [{}, None, {"reference": None}, {"reference": ""}])
-def test_an_absent_argument_names_no_call(absent: dict[str, Any] | None) -> None:
+def test_an_absent_argument_names_no_call(absent: JsonObject | None) -> None:
     assert name_of(REFERENCE, absent) is None
 
 
@@ -155,7 +156,7 @@ def test_values_name_one_call_if_they_are_equal_as_their_type_reads_them(what: s
 def test_an_argument_of_another_kind_beside_the_name_is_another_one() -> None:
     model = create_model("Model", reference=(str, ...), pay=(Card | Iban, ...), fee=(int, 1))
     card: Any = {"kind": "card", "number": "7"}
-    sent: list[dict[str, Any]] = [{"pay": card}, {"pay": card, "fee": 1}, {"pay": IBAN}]
+    sent: list[JsonObject] = [{"pay": card}, {"pay": card, "fee": 1}, {"pay": IBAN}]
     names = [name_of(REFERENCE, {"reference": "R1"} | each, model=model) for each in sent]
     first, written_out, other = [each for each in names if each is not None]
     assert first == written_out == other

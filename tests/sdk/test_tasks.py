@@ -20,6 +20,7 @@ from pydantic import RootModel
 from examples.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.tasks import CallParams
 from mrtr_options.sdk.tasks.extension import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
@@ -75,7 +76,7 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
         assert "tasks" not in found
 
 
-class Misrouted(types.Request[dict[str, Any], str]):
+class Misrouted(types.Request[JsonObject, str]):
     """A request whose routing header has the value of another parameter."""
 
     name_param = "other"
@@ -95,7 +96,7 @@ async def test_the_routing_header_has_to_name_the_task(sqlite: str) -> None:
             assert refused.value.code == types.HEADER_MISMATCH
             request = Misrouted(method=method, params={"taskId": task, "other": "another"})
             with pytest.raises(MCPError, match="does not match") as refused:
-                await client.session.send_request(request, RootModel[dict[str, Any]])
+                await client.session.send_request(request, RootModel[JsonObject])
             assert refused.value.code == types.HEADER_MISMATCH
         assert (await get_task(client.session, task)).task_id == task
         await update_task(client.session, task, {})
@@ -105,7 +106,7 @@ async def test_the_routing_header_has_to_name_the_task(sqlite: str) -> None:
 
 async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine: str) -> None:
     answers = [{"two": named("Bob")}, {"one": named("Ann")}]
-    number: dict[str, Any] = {"action": "accept", "content": {"name": 5}}
+    number: JsonObject = {"action": "accept", "content": {"name": 5}}
     no_answers: list[Any] = [number, {"roots": []}, {"not": "an answer"}, 5]
     async with (
         served(engine, None, PAIR) as here,
@@ -152,7 +153,7 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(s
         await client.until(task, "completed")
 
 
-NO_WAY: dict[str, Any] = {"code": -32000, "message": "no way", "data": {"why": "closed"}}
+NO_WAY: JsonObject = {"code": -32000, "message": "no way", "data": {"why": "closed"}}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ NO_WAY: dict[str, Any] = {"code": -32000, "message": "no way", "data": {"why": "
     ids=["tool error", "error of the call", "crash"],
 )
 async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_failed_one(
-    engine: str, outcome: types.CallToolResult | Exception, status: str, ends: dict[str, Any]
+    engine: str, outcome: types.CallToolResult | Exception, status: str, ends: JsonObject
 ) -> None:
     async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         if isinstance(outcome, Exception):
@@ -253,7 +254,7 @@ async def test_a_task_is_created_once_under_a_call_key(engine: str) -> None:
     ):
         tasks = [await client.call(_meta=meta) for client in (one, other, one)]
         assert len({task["taskId"] for task in tasks}) == 1
-        same: dict[str, Any] = {"arguments": {"x": 1}, "_meta": meta}
+        same: JsonObject = {"arguments": {"x": 1}, "_meta": meta}
         await plain.is_refused(UNDECLARED, "tools/call", name="tool", **same)
 
 

@@ -17,6 +17,7 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 
 from examples.tasks_client import TaskCancelled, TasksClient, cancel_task
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.questions import request_for
 from mrtr_options.sdk.tasks.wire import (
     CreateTaskResult,
@@ -84,7 +85,7 @@ class World:
     refuses: types.ErrorData | None = None
     looks: int = 0
     cancels: int = 0
-    updates: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    updates: list[JsonObject] = field(default_factory=list[JsonObject])
     asked: list[str] = field(default_factory=list[str])
     statuses: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
     slept: list[float] = field(default_factory=list[float])

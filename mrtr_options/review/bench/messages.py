@@ -14,6 +14,7 @@ import mcp_types as types
 
 from mrtr_options.demo.call import ERAS as ERAS
 from mrtr_options.demo.call import Era
+from mrtr_options.sdk.handler import JsonObject as JsonObject
 from mrtr_options.tool.server import TOOL
 
 Declares = Literal["empty", "form", "url"]
@@ -38,9 +39,6 @@ Other things are lost elsewhere: the outcome "lost" is that of a call whose clie
 
 HUNG = "hung"
 """The end of a request that got no response in the time that the deployment gives it."""
-
-JsonObject = dict[str, Any]
-"""A JSON object: of a message on the wire, or of what a command prints."""
 
 Form = tuple[str, JsonObject]
 """A question as the user sees it: its message, and the choices in each field of its form."""

@@ -20,6 +20,7 @@ import mcp_types as types
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import CALL, new_call_key
+from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.writing import digest
 
 MAX_BYTES = 16 * 2**20
@@ -60,7 +61,7 @@ class KeptCall(BaseModel):
     server: str
     principal: str
     tool: str
-    arguments: dict[str, Any] | None = None
+    arguments: JsonObject | None = None
     key: str = Field(default_factory=new_call_key)
     called_before: bool = False
     name: Any = None
@@ -104,7 +105,7 @@ def digest_of(key: str, question: types.InputRequest) -> str:
     return digest(shown)
 
 
-def as_json(arguments: dict[str, object]) -> dict[str, Any]:
+def as_json(arguments: dict[str, object]) -> JsonObject:
     """Return arguments as JSON carries them: a tuple becomes a list.
 
     Raises:

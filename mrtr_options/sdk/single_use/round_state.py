@@ -19,7 +19,7 @@ from pydantic_core import from_json, to_json
 from mrtr_options.sdk.call_key import CALL, CallName
 from mrtr_options.sdk.current_request import check_protected
 from mrtr_options.sdk.effects import CallEffects, Standing
-from mrtr_options.sdk.handler import Result
+from mrtr_options.sdk.handler import JsonObject, Result
 from mrtr_options.sdk.protection import ANSWER_BY
 from mrtr_options.sdk.questions import (
     MAX_STATE_BYTES,
@@ -71,7 +71,7 @@ class RoundState(BaseModel):
     begins: float
     mark: str = ""
     call: NamedCall | None = None
-    asked: dict[str, dict[str, Any] | None]
+    asked: dict[str, JsonObject | None]
     state: str | None
     effects: list[str] = Field(default_factory=list[str])
     left_open: dict[str, Standing] = Field(default_factory=dict[str, Standing])
@@ -214,11 +214,11 @@ def _write(state: RoundState) -> str:
     return state.model_dump_json(exclude_defaults=True)
 
 
-def _asked(result: types.InputRequiredResult) -> dict[str, dict[str, Any] | None]:
+def _asked(result: types.InputRequiredResult) -> dict[str, JsonObject | None]:
     return {key: _schema(request) for key, request in (result.input_requests or {}).items()}
 
 
-def _schema(request: types.InputRequest) -> dict[str, Any] | None:
+def _schema(request: types.InputRequest) -> JsonObject | None:
     match request:
         case types.ElicitRequest(params=types.ElicitRequestFormParams(requested_schema=schema)):
             return schema if len(to_json(schema)) <= _MAX_SCHEMA_BYTES else None
@@ -226,7 +226,7 @@ def _schema(request: types.InputRequest) -> dict[str, Any] | None:
             return None
 
 
-def _plain(answers: types.InputResponses) -> dict[str, Any]:
+def _plain(answers: types.InputResponses) -> JsonObject:
     return {
         key: answer.model_dump(by_alias=True, mode="json", exclude_none=True)
         for key, answer in answers.items()

@@ -5,10 +5,12 @@ Types and nothing else. Times are ISO 8601 with their offset, durations whole mi
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import mcp_types as types
 from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+
+from mrtr_options.sdk.handler import JsonObject
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 
@@ -38,7 +40,7 @@ class TaskFields(types.Result):
     @model_serializer(mode="wrap")
     def _with_ttl(
         self, serialize: SerializerFunctionWrapHandler, info: SerializationInfo
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         # The SDK leaves out what is None on the wire, and here None says something.
         return {**serialize(self), "ttlMs" if info.by_alias else "ttl_ms": self.ttl_ms}
 
@@ -60,7 +62,7 @@ class Task(TaskFields):
 
     result_type: Literal["complete"] = "complete"
     input_requests: types.InputRequests | None = None
-    result: dict[str, Any] | None = None
+    result: JsonObject | None = None
     error: types.ErrorData | None = None
 
 
@@ -78,4 +80,4 @@ class UpdateTaskParams(TaskParams):
             they are is not known here.
     """
 
-    input_responses: dict[str, Any] = Field(default_factory=dict[str, Any])
+    input_responses: JsonObject = Field(default_factory=JsonObject)
