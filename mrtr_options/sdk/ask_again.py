@@ -52,9 +52,9 @@ def ask_again(handler: Handler) -> Handler:
             except MCPError as error:
                 given = params.input_responses or {}
                 bad = question_of_bad_answer(error)
-                if (
-                    bad is None or bad not in given or times == TIMES
-                ):  # also a pushed question's answer
+                # A question that was pushed has no answer among these.
+                is_of_this_round = bad in given
+                if bad is None or not is_of_this_round or times == TIMES:
                     raise
                 wrong[bad] = error.message
                 rest = {key: answer for key, answer in given.items() if key != bad}
