@@ -169,7 +169,7 @@ def meta_for(name: str) -> types.RequestParamsMeta | None:
 @contextmanager
 def on_disk() -> Generator[Path]:
     """Yield a folder for databases on a disk, so that a commit waits for the disk as usual."""
-    with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="mrtr-cost-") as folder:
         yield Path(folder)
 
 

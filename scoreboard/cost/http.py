@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -111,7 +112,9 @@ def _serve(
     subjects: list[Subject], bench: Connection, with_default: bool, listener: socket.socket
 ) -> None:
     threading.Thread(target=_tell_time, args=(bench,), daemon=True).start()
-    with servers_of(subjects, with_default=with_default) as servers:
+    # uvicorn stops in order, and then raises the signal again.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt), servers_of(subjects, with_default=with_default) as servers:
         apps = [
             server.streamable_http_app(streamable_http_path=f"/{name}", host="0.0.0.0")
             for name, server in servers.items()

@@ -5,7 +5,7 @@ No test asserts a time: figures are either counted, or made up.
 
 import gc
 import multiprocessing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
@@ -86,8 +86,17 @@ async def test_everything_is_timed_once_in_every_turn_and_the_first_turn_is_not_
     assert {len(each) for each in readings.values()} == {9} == {len(told)}
 
 
+@pytest.fixture
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[None]:
+    """Check that the processes of a test leave no temporary files."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    yield
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.evidence("how costs are measured")
 @pytest.mark.anyio
+@pytest.mark.usefixtures("nothing_is_left")
 async def test_everything_with_a_bound_is_measured() -> None:
     told: list[None] = []
     with anyio.fail_after(2 * SECONDS):
