@@ -96,7 +96,6 @@ class Call:
         elicit_all: Asks several questions in one round; see `ReplayContext.elicit_all`.
         memo: Computes a value once in a call; see `ReplayContext.memo`.
         until: Waits for something that is done elsewhere; see `ReplayContext.until`.
-        ran: Returns whether an effect ran in this round; see `ReplayContext.ran`.
         report_progress: Tells the client how far its request is.
     """
 
@@ -108,7 +107,6 @@ class Call:
         self.elicit_all = ctx.elicit_all
         self.memo = ctx.memo
         self.until = ctx.until
-        self.ran = ctx.ran
         self.report_progress = ctx.report_progress
 
     async def confirm(self, message: str) -> bool:

@@ -164,7 +164,6 @@ class Round:
         self._questions: types.InputRequests = {}
         self._refusal: Exception | None = None
         self._finished = False
-        self.ran: set[str] = set()
         effects = effects_here()
         if key is not None:
             self.record.call = key.call_of(caller_of(ctx), _target_of(params))
@@ -436,14 +435,9 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
                 once = partial(effect, self._round.idempotency_key("once", key))
                 value = await effects_here().run(key, once, settled)
                 record.done.append(key)
-                self._round.ran.add(key)
                 if value is not None:
                     record.returned[key] = value
             return cast("T", value_of(effect, record.returned.get(key)))
-
-    def ran(self, key: str) -> bool:
-        """Return whether an effect ran in this round; False where it is taken from the record."""
-        return key in self._round.ran
 
     def on_commit(self, effect: Effect[object], *, key: str | None = None) -> None:
         """Run an effect when the handler has returned a result that is not an error.
