@@ -82,6 +82,8 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
     ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
+    ("takes the names of arguments", lambda of: GUARD(same="amount")),
+    ("takes a repeat_note of 1 to", lambda of: GUARD(repeat_note="")),
     (r"takes a whole number for attempts, not 1\.5", lambda of: GUARD(attempts=1.5)),
     ("for principal that is not async", lambda of: sdk.Settings(principal=ASYNC)),
     ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),

@@ -16,12 +16,13 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
-from mrtr_options.sdk.single_use.reservations import Full, Unusable
+from mrtr_options.sdk.single_use.reservations import Full, OtherArguments, Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
-from tests.sdk.fakes import ON_ASYNCIO, deliver, key_made, refused, result
-from tests.sdk.guarded_tool import ADA, Tool
+from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, key_made, refused, result
+from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool
 from tests.sdk.stores import Database, claim, sqlite, statements_of
 
 pytestmark = pytest.mark.anyio
@@ -230,3 +231,56 @@ async def test_a_question_is_stamped_without_a_look_into_the_database(
         assert len(statements) == 1
         assert await deliver(handler, asked[-1], ADA) == result("Ada, asked 1 times")
         assert len(statements) == 4, "a look, the round, its outcome"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "asked_at", "age", "became"),
+    [
+        (None, None, 0, "open"),
+        (None, None, HOUR, "in doubt"),
+        ("a question", 2e9, 0, "open"),
+        ("a result", None, HOUR, "ended"),
+    ],
+)
+async def test_a_name_with_other_arguments_is_told_what_became_of_its_call(
+    outcome: str | None, asked_at: float | None, age: float, became: str, path: Path
+) -> None:
+    now = 2e9
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        begun = await claim(
+            store, "call", call="call", call_seconds=24 * HOUR, arguments="amount 1"
+        )
+        await store.reserve(begun)
+        if outcome is not None:
+            await store.record(replace(begun, asked_at=asked_at), outcome)
+        now += age
+        other = replace(begun, owner="another delivery", arguments="amount 2")
+        with pytest.raises(OtherArguments) as told:
+            await store.reserve(other)
+        assert told.value.became == became
+
+
+@pytest.mark.parametrize("charges", [["Ada"], []])
+async def test_a_delivery_whose_round_another_one_has_taken_does_and_records_nothing(
+    charges: list[str], path: Path
+) -> None:
+    now = 2e9
+    charged: list[str] = []
+    replies: list[Any] = []
+
+    async def pay(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        nonlocal now
+        number = len(replies)
+        if number == 0:
+            replies.append(None)
+            now += HOUR  # as of a machine that was suspended
+            replies.append(await deliver(handler, x=1))
+        if charges:
+            await ctx.once("pay", lambda _: charged.append("Ada"))
+        return result(f"run {number}")
+
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        handler = single_use(store, call="x", call_is_secret=True)(keyed_replay(pay))
+        assert await refused(handler, x=1) == INDETERMINATE
+        assert replies[1] == await deliver(handler, x=1) == result("run 1")
+    assert charged == charges
