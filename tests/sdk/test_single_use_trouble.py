@@ -76,6 +76,22 @@ async def test_a_named_call_is_known_after_a_clock_was_ahead_for_a_while(path: P
     assert tool.effects == ["Ada"]
 
 
+async def test_a_call_key_that_is_forgotten_is_refused_when_the_clock_has_come_back(
+    path: Path,
+) -> None:
+    now = 2e9
+    key = key_made(now)
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        handler = single_use(store)(Tool())
+        await deliver(handler, await deliver(handler, key=key), ADA, key=key)
+        for _ in range(EPOCHS + 2):
+            now += HOUR
+            await deliver(handler, await deliver(handler), ADA)
+            now -= HOUR
+            await deliver(handler, await deliver(handler), ADA)
+        assert await refused(handler, key=key) == (types.INVALID_PARAMS, "call_key_expired")
+
+
 async def test_two_clocks_on_one_file_end_open_calls_and_run_none_again(path: Path) -> None:
     tool = Tool()
     with (

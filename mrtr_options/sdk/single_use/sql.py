@@ -11,8 +11,8 @@ What keeps a round from running twice, whatever clocks do
   no clock can part the two.
 - Beside that a state is refused when it is older than `keep_seconds` by the clock. A clock that is
   wrong for a while refuses what is old by it, and nothing after it has come back.
-- A call key carries a time of its client's. The store has a *horizon* for these: the latest time of
-  a key that it has forgotten. Older keys are refused, and so are those from before the store.
+- A call key carries a time of its client's. The store has a *horizon* for these, which is later than
+  all that it has forgotten. Keys from before it are refused, and so are those from before the store.
 - What is forgotten goes in portions, one with each round that is taken.
 
 Named calls
@@ -32,6 +32,7 @@ Knows SQL; nothing of MCP.
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
@@ -414,8 +415,8 @@ class SqlStore:
         with self._transaction():
             rows = self._execute(_FORGET, self._values).fetchall()
             made = [row[0] for row in rows if row[0] is not None]
-            if made:
-                self._execute(_MOVE_HORIZON, {"until": max(made)})
+            if made:  # the latest of them is refused, too
+                self._execute(_MOVE_HORIZON, {"until": math.nextafter(max(made), math.inf)})
         self._has_more_to_forget = len(rows) == PORTION
 
     async def outcome(self, call: str) -> str | None:
