@@ -374,6 +374,15 @@ async def test_a_repeated_error_says_so_to_models(store: Any) -> None:
     assert str(again) == f"Said at {again.error.data['repeat']['since']}: {first}"
 
 
+async def test_a_repeated_error_keeps_what_its_author_says_to_programs(store: Any) -> None:
+    async def shut(ctx: Any, params: Any) -> types.CallToolResult:
+        raise MCPError(-32000, "closed", ["opens at 9"])
+
+    tool = guarded(sdk.keyed_replay(shut), store, repeat_note="Said at {since}:")
+    first, again = [await error_of(deliver(tool, reference=1)) for _ in range(2)]
+    assert first.error == again.error
+
+
 # --- 10: unknown, and the destination is asked ----------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import time
 import uuid
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import mcp_types as types
@@ -183,6 +184,14 @@ async def test_a_delivery_tries_a_failed_round_as_often_as_its_author_says(store
     assert await refused(caller, asked, ADA) == INDETERMINATE
     assert tool.effects == ["Ada"] * 3
     assert await deliver(caller, asked, ADA) == result("Ada, asked 1 times")
+
+
+async def test_an_error_of_the_protocol_is_an_answer_and_no_failed_round(store: Store) -> None:
+    tool = Tool(half_way=AsyncMock(side_effect=MCPError(-32000, "closed", {"reason": "closed"})))
+    caller = single_use(store, attempts=3)(tool)
+    asked = await deliver(caller)
+    assert await refused(caller, asked, ADA) == (-32000, "closed")
+    assert tool.effects == ["Ada"]
 
 
 @pytest.mark.parametrize("attempts", [1, 2])

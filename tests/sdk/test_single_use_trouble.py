@@ -19,7 +19,7 @@ from mcp import MCPError
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
-from mrtr_options.sdk.single_use.reservations import Full, OtherArguments, Unusable
+from mrtr_options.sdk.single_use.reservations import Full, OtherArguments, Pending, Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
 from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, key_made, refused, result
 from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool
@@ -274,6 +274,26 @@ async def test_a_name_with_other_arguments_is_told_what_became_of_its_call(
         with pytest.raises(OtherArguments) as told:
             await store.reserve(other)
         assert told.value.became == became
+
+
+async def test_a_free_name_that_another_delivery_takes_first_is_at_work(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {"call": "call", "call_seconds": 24 * HOUR}
+    other: Any = SqliteStore(path)
+    with closing(SqliteStore(path)) as store, closing(other):
+        declined = await claim(store, "call", **more)
+        await store.reserve(declined)
+        await store.record(replace(declined, frees=True), "declined")
+        mine, its = [await claim(store, "call", **more) for _ in range(2)]
+
+        def forget(seen: object) -> None:
+            """Let the other one be faster, in place of forgetting what is old."""
+            assert other._reserve(its, {**other._values, **vars(its)}) is None
+
+        monkeypatch.setattr(store, "_forget", forget)
+        with pytest.raises(Pending):
+            await store.reserve(mine)
 
 
 @pytest.mark.parametrize("charges", [["Ada"], []])
