@@ -1,6 +1,7 @@
 """Tests of answers that travel in the state: long ones, and those under a form's own names."""
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.sdk.fakes import (
     modern,
     named,
     play,
+    refused,
     result,
     who,
 )
@@ -100,6 +102,17 @@ async def test_an_answer_with_which_the_state_is_too_long_is_refused_or_asked_fo
     assert key_of(asked) == key
     then = await deliver(again, asked, named("Ann", key))
     assert text_of(await deliver(again, then, named("Bob", key_of(then)))) == "Ann and Bob"
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_an_answer_of_another_type_does_not_fit(style: str) -> None:
+    said = types.TextContent(text="Ann")
+    message = types.CreateMessageResult(role="assistant", content=said, model="m")
+    with closing(sdk.SqliteStore(":memory:")) as store:
+        for tool in STYLES[style](), sdk.single_use(store)(STYLES[style]()):
+            asked = await deliver(tool)
+            told = await refused(tool, asked, {key_of(asked): message})
+            assert told == (types.INVALID_PARAMS, "invalid_answer")
 
 
 async def test_an_answer_may_fill_the_state_to_its_last_byte() -> None:

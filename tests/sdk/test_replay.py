@@ -339,6 +339,16 @@ async def test_nothing_can_be_asked_once_the_call_has_ended() -> None:
     assert "has ended" in str(failure.value.__cause__)
 
 
+async def test_an_effect_that_asks_is_told_to_ask_first() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.once("pay", lambda _: ctx.elicit(who()))
+        return result("")
+
+    with pytest.raises(RuntimeError, match="ask first"):
+        await deliver(tool)
+
+
 async def test_an_effects_key_is_of_its_call_and_name() -> None:
     world = World()
 
