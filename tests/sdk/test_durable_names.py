@@ -141,12 +141,13 @@ async def test_a_call_after_a_declined_one_is_known_for_as_long_as_any_other(sql
 NOT_KNOWN = "Not known whether it was sent. Call again."
 
 
-def sending(world: World, found: Any) -> Any:
-    """Make a tool that pays, asks, and sends; the first time nobody can tell whether it was sent.
+def sending(world: World, found: Any, away: int = 1) -> Any:
+    """Make a tool that pays, asks, and sends; at first nobody can tell whether it was sent.
 
     Args:
         world: The world in which it does so.
         found: What the carrier says once it can be asked.
+        away: How often it cannot be asked.
     """
     asked: list[bool] = []
     numbers: list[int] = []
@@ -155,7 +156,7 @@ def sending(world: World, found: Any) -> Any:
         if "send" not in world.kinds():
             return False
         asked.append(True)
-        if len(asked) == 1:
+        if len(asked) <= away:
             raise ConnectionError("the carrier is away")
         return found
 
@@ -196,11 +197,12 @@ async def test_an_unknown_call_that_is_made_again_does_what_is_not_done(
     engine: str, of: dict[str, Any], found: Any, said: str, effects: list[str]
 ) -> None:
     world = World()
-    async with served(engine, world, sending(world, found), how=NAMED) as send:
-        asked = await send(**of)
-        for _ in range(2):  # a round that is sent again is answered from the record
-            with pytest.raises(sdk.Unknown, match=NOT_KNOWN):
-                await send(named("Bob"), asked, **of)
+    async with served(engine, world, sending(world, found, away=2), how=NAMED) as send:
+        for _ in range(2):
+            asked = await send(**of)
+            for _ in range(2):  # a round that is sent again is answered from the record
+                with pytest.raises(sdk.Unknown, match=NOT_KNOWN):
+                    await send(named("Bob"), asked, **of)
         assert await refused(send, **of, amount=2) == "call_reused"
         asked = await send(**of)
         for round in (named("Ann"), asked), (named("Ann"), asked), ():
