@@ -59,6 +59,14 @@ async def test_a_process_whose_file_is_deleted_does_no_effect_beside_the_next_on
 ) -> None:
     world = World()
     file = tmp_path / "calls"
+
+    async def pay(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        file.unlink()
+        await ctx.step("pay", lambda key: world.do("pay", key))
+        return result("done")
+
+    async with served(f"sqlite:///{file}", world, pay) as send:
+        assert await refused(send) == "unknown_call"
     async with served(f"sqlite:///{file}", world) as send:
         second = await send(named("Ann", "one"), await send())
         file.unlink()
