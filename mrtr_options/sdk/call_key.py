@@ -87,9 +87,6 @@ time of the first one in ISO 8601.
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 """Rounds no number of a request."""
 
-MAX_NOTE_CHARS = 1_000
-"""The longest sentence that a repeat adds to its content."""
-
 MAX_SHOWN_CHARS = 100
 """How much of a name and of a caller a log line shows."""
 
@@ -456,40 +453,6 @@ def error_as_repeat(error: MCPError, since: float) -> MCPError:
     if data is None or (isinstance(data, dict) and "repeat" not in data):
         data = {**cast("JsonObject", data or {}), "repeat": {"since": iso(since)}}
     return MCPError(error.error.code, error.error.message, data)
-
-
-def error_with_note(error: MCPError, note: str) -> MCPError:
-    """Return a repeated error whose message begins with a note, with "{since}" for the time."""
-    match error.error.data:
-        case {"repeat": {"since": str(since)}}:
-            message = f"{note.replace('{since}', since)} {error.error.message}"
-            return MCPError(error.error.code, message, error.error.data)
-        case _:
-            return error
-
-
-def with_note(repeat: ResponseT, note: str) -> ResponseT:
-    """Return a repeat that says so to the model, too. Only a tool's result has a place for it.
-
-    Args:
-        repeat: What `as_repeat` returned.
-        note: A sentence, with "{since}" for the time of the first.
-    """
-    if not isinstance(repeat, types.CallToolResult):
-        return repeat
-    since = (repeat.meta or {}).get(REPEAT, {}).get("since", "an earlier time")
-    sentence = types.TextContent(text=note.replace("{since}", since))
-    return repeat.model_copy(update={"content": [sentence, *repeat.content]})
-
-
-def check_note(user: str, note: str | None) -> None:
-    """Refuse a sentence that no repeat can add to its content.
-
-    Raises:
-        ValueError: It is empty or too long.
-    """
-    if note is not None and not 0 < len(note) <= MAX_NOTE_CHARS:
-        raise ValueError(f"{user} takes a repeat_note of 1 to {MAX_NOTE_CHARS} characters")
 
 
 def _digest(*parts: object) -> str:

@@ -74,7 +74,6 @@ from typing import cast
 
 import anyio
 import mcp_types as types
-from mcp import MCPError
 from mcp.server.session import ServerSession
 
 from mrtr_options.checks import check_numbers, check_whole
@@ -82,10 +81,7 @@ from mrtr_options.sdk.call_key import (
     CallFunction,
     CallName,
     CallNaming,
-    check_note,
-    error_with_note,
     naming_calls,
-    with_note,
 )
 from mrtr_options.sdk.current_request import caller_of
 from mrtr_options.sdk.effects import CallEffects, in_doubt
@@ -105,7 +101,7 @@ from mrtr_options.sdk.handler import (
 from mrtr_options.sdk.protection import state_expired
 from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.reasons import Reason
-from mrtr_options.sdk.single_use.outcomes import read_outcome, write_response
+from mrtr_options.sdk.single_use.outcomes import check_note, read_outcome, write_response
 from mrtr_options.sdk.single_use.refusals import store_full, store_unusable
 from mrtr_options.sdk.single_use.reservations import (
     Abandoned,
@@ -198,7 +194,7 @@ def single_use(  # noqa: PLR0913
     """
     # A wait of 0 is fit: none waits.
     check_numbers("single_use", wait_seconds or 1, round_seconds, attempts, call_seconds)
-    check_note("single_use", repeat_note)
+    check_note(repeat_note)
     check_whole("single_use", attempts=attempts)
     if isinstance(store, type) or not hasattr(store, "reserve"):
         raise TypeError(
@@ -431,13 +427,7 @@ class _Guard:
         Raises:
             MCPError: An error is recorded, or what is recorded cannot be read.
         """
-        note = None if name is None else self.repeat_note
-        try:
-            outcome = read_outcome(recorded)
-        except MCPError as error:
-            raise (error if note is None else error_with_note(error, note)) from None
-        if note is not None:
-            outcome = with_note(outcome, note)
+        outcome = read_outcome(recorded, note=None if name is None else self.repeat_note)
         return with_deadline(outcome, begins_of(outcome) + self.keep_seconds)
 
     async def wait(self, number: str, look: Callable[[], Awaitable[str | None]]) -> str | None:

@@ -15,13 +15,16 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import TypeAdapter
 
-from mrtr_options.sdk.call_key import as_repeat, error_as_repeat
+from mrtr_options.sdk.call_key import as_repeat, error_as_repeat, iso
 from mrtr_options.sdk.effects import in_doubt
 from mrtr_options.sdk.handler import refusal
 from mrtr_options.sdk.reasons import Reason
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
+
+MAX_NOTE_CHARS = 1_000
+"""The longest sentence that a repeat adds to its content."""
 
 
 _logger = logging.getLogger(__name__)
@@ -72,11 +75,15 @@ def _with_time(outcome: str) -> str:
     return f"{time.time():.3f} {outcome}"
 
 
-def read_outcome(recorded: str) -> Outcome:
+def read_outcome(recorded: str, note: str | None = None) -> Outcome:
     """Return a recorded response, which says that it is handed out again, and since when.
 
+    Args:
+        recorded: The outcome.
+        note: A sentence that tells the model so, with "{since}" for the time of the first one.
+
     Raises:
-        MCPError: The recorded error, which says the same; or the record cannot be read (-32603).
+        MCPError: The recorded error, which says so as well; or what is recorded cannot be read.
     """
     try:
         written, _, text = recorded.partition(" ")
@@ -86,5 +93,30 @@ def read_outcome(recorded: str) -> Outcome:
         _logger.error("the recorded outcome of a round cannot be read: %s", type(error).__name__)
         raise in_doubt() from None
     if isinstance(outcome, _Refusal):
-        raise error_as_repeat(MCPError.from_error_data(outcome), since)
-    return as_repeat(outcome, since)
+        refused = error_as_repeat(MCPError.from_error_data(outcome), since)
+        raise refused if note is None else _error_with_note(refused, note)
+    repeat = as_repeat(outcome, since)
+    if note is None or not isinstance(repeat, types.CallToolResult):  # it has no place for it
+        return repeat
+    sentence = types.TextContent(text=note.replace("{since}", iso(since)))
+    return repeat.model_copy(update={"content": [sentence, *repeat.content]})
+
+
+def _error_with_note(error: MCPError, note: str) -> MCPError:
+    """Return a repeated error whose message begins with a note, with "{since}" for the time."""
+    match error.error.data:
+        case {"repeat": {"since": str(since)}}:
+            message = f"{note.replace('{since}', since)} {error.error.message}"
+            return MCPError(error.error.code, message, error.error.data)
+        case _:
+            return error
+
+
+def check_note(note: str | None) -> None:
+    """Refuse a sentence that no repeat can add to its content.
+
+    Raises:
+        ValueError: It is empty or too long.
+    """
+    if note is not None and not 0 < len(note) <= MAX_NOTE_CHARS:
+        raise ValueError(f"single_use takes a repeat_note of 1 to {MAX_NOTE_CHARS} characters")

@@ -11,8 +11,8 @@ What keeps a round from running twice, whatever clocks do
   no clock can part the two.
 - Beside that a state is refused when it is older than `keep_seconds` by the clock. A clock that is
   wrong for a while refuses what is old by it, and nothing after it has come back.
-- A call key carries a time of its client's. The store has a *horizon* for these, which is later than
-  all that it has forgotten. Keys from before it are refused, and so are those from before the store.
+- A call key carries a time of its client's. The store has a *horizon* for these, which is later
+  than each that it has forgotten. Older keys are refused, and those from before the store.
 - What is forgotten goes in portions, one with each round that is taken.
 
 Named calls
