@@ -106,6 +106,7 @@ def raises() -> Any:
         (lambda: Booking.model_validate({"guest": 5}), "ValidationError"),
         (lambda: None, "the handler returned NoneType, and no result"),
         (lambda: "booked", "the handler returned str, and no result"),
+        (lambda: sdk.text("booked"), "ValidationError"),
     ],
 )
 async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no_result(
@@ -114,7 +115,7 @@ async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no
     async def handler(ctx: sdk.Context, params: sdk.Params) -> Any:
         return ends()
 
-    server = serve(tool(handler))
+    server = serve(replace(tool(handler), output_schema=Booking))
     sdk.protect(server)  # the lowlevel tier is protected twice
     caplog.set_level(logging.INFO, logger="mrtr_options.rounds")
     with pytest.raises(MCPError, match=r"^Internal server error$") as raised:
