@@ -63,15 +63,7 @@ from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.capabilities import is_modern
 from mrtr_options.sdk.current_request import check_arguments, request_here
-from mrtr_options.sdk.handler import (
-    NAMES_CALLS,
-    Context,
-    HandlerT,
-    JsonObject,
-    Principal,
-    refusal,
-    why_not,
-)
+from mrtr_options.sdk.handler import NAMES_CALLS, Context, HandlerT, Principal, refusal, why_not
 from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.writing import digest
 
@@ -235,7 +227,7 @@ class CallNaming:
     def _source(self) -> str:
         return f"argument {self.call!r}" if isinstance(self.call, str) else "call's name"
 
-    def _value_of(self, arguments: JsonObject, caller: str | None) -> object:
+    def _value_of(self, arguments: dict[str, Any], caller: str | None) -> object:
         """Return the value that names the call. A function of the author may change arguments."""
         if self.call is None:
             return None
@@ -247,7 +239,7 @@ class CallNaming:
             check_arguments()
             raise
 
-    def _digest_of(self, arguments: JsonObject) -> str:
+    def _digest_of(self, arguments: Mapping[str, Any]) -> str:
         """Return a digest of the arguments that a call made again must have, too.
 
         Those that have their defaults do not count, nor does the way in which a value is written.
@@ -278,7 +270,9 @@ def naming_calls(handler: HandlerT, naming: CallNaming) -> HandlerT:
     return handler
 
 
-def check_naming(tool: str, handler: object, arguments: JsonObject, *, knows_callers: bool) -> None:
+def check_naming(
+    tool: str, handler: object, arguments: Mapping[str, Any], *, knows_callers: bool
+) -> None:
     """Refuse to build a server whose calls cannot be named as their author says.
 
     Args:
@@ -346,7 +340,7 @@ def call_key_of(ctx: Context, params: types.InputResponseRequestParams) -> CallK
     return CallKey(text, ((key.int >> 80) + 1) / 1000)
 
 
-def arguments_as_read(params: types.InputResponseRequestParams) -> JsonObject:
+def arguments_as_read(params: types.InputResponseRequestParams) -> dict[str, Any]:
     """Return the arguments of a request as its tool's model reads them, as JSON.
 
     As they were sent where no model has read them. `7` and `"7"` are one integer.
@@ -361,7 +355,7 @@ def arguments_as_read(params: types.InputResponseRequestParams) -> JsonObject:
         raise MCPError(types.INVALID_PARAMS, why) from None
 
 
-def defaults_in(arguments: JsonObject) -> set[str]:
+def defaults_in(arguments: Mapping[str, Any]) -> set[str]:
     """Return the arguments of this request that have their defaults, where a model has read them.
 
     Of an argument with another value every part counts, such as the word that tells its kind.
@@ -451,7 +445,7 @@ def error_as_repeat(error: MCPError, since: float) -> MCPError:
     """
     data: Any = error.error.data
     if data is None or (isinstance(data, dict) and "repeat" not in data):
-        data = {**cast("JsonObject", data or {}), "repeat": {"since": iso(since)}}
+        data = {**cast("dict[str, Any]", data or {}), "repeat": {"since": iso(since)}}
     return MCPError(error.error.code, error.error.message, data)
 
 
