@@ -117,7 +117,9 @@ async def test_a_tool_is_listed_beside_others_as_its_function_says(make: Make, p
         """Find a payment."""
         return Paid(id=reference, amount=near)
 
-    @calls.tool(server, name_by="reference")
+    reads = types.ToolAnnotations(read_only_hint=True)
+
+    @calls.tool(server, name_by="reference", annotations=reads)
     async def other(call: sdk.Call, reference: str) -> types.CallToolResult:
         """Do another thing."""
         return sdk.text("other")
@@ -127,6 +129,8 @@ async def test_a_tool_is_listed_beside_others_as_its_function_says(make: Make, p
         result = await client.call_tool("find", {"reference": "r-9"})
         assert text_of(await client.call_tool("other", {"reference": "r-9"})) == "other"
     assert set(listed) == {"find", "other"}
+    assert listed["find"].annotations == types.ToolAnnotations(idempotent_hint=True)
+    assert listed["other"].annotations == reads
     assert listed["find"].description == "Find a payment."
     assert listed["find"].input_schema["required"] == ["reference"]
     assert "Yours" in listed["find"].input_schema["properties"]["reference"]["description"]

@@ -5,11 +5,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any, Literal, cast
+from unittest.mock import Mock
 
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from pydantic import BaseModel, SecretStr, create_model
+from mcp.server import MCPServer
+from mcp.server.auth.settings import AuthSettings
+from pydantic import AnyHttpUrl, BaseModel, SecretStr, create_model
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import (
@@ -234,5 +237,8 @@ def test_a_server_that_does_not_know_its_callers_is_refused_when_it_is_built() -
             serve(named)
         serve(secret)
     sdk.build_server("bank", named, settings=sdk.Settings(authenticated=True))
+    issuer = AnyHttpUrl("https://example.com")
+    auth = AuthSettings(issuer_url=issuer, resource_server_url=None)
+    named.add_to(MCPServer("bank", auth=auth, token_verifier=Mock()))
     with pytest.raises(ValueError, match="its arguments are: guest, party"):
         lowlevel(tool_named_by(CallNaming("ref", call_is_secret=True)))
