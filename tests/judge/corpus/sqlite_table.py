@@ -4,11 +4,10 @@ The last round is done once: the state that led to it keeps its answer and its r
 `hmac_json.py` in one file, and has of it what is about the tool and the client.
 """
 
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-FOLDER = Path(tempfile.gettempdir()) / f"weather-{hashlib.sha256(os.path.abspath(LEDGER).encode()).hexdigest()[:24]}"
+FOLDER = Path(f"{os.path.abspath(LEDGER)}-rounds")
 FOLDER.mkdir(mode=0o700, exist_ok=True)
 AGE, LEASE = 600, 5
 REFUSED = "This requestState is not one that you can use for this call now."
