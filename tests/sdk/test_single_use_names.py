@@ -111,9 +111,7 @@ def test_a_function_names_calls_by_caller_and_arguments() -> None:
     assert name_of(changing, sent) == name_of(changing, sent)
 
 
-def test_a_function_that_names_no_call_is_the_authors_mistake_unless_the_arguments_are_unfit() -> (
-    None
-):
+def test_a_function_that_raises_is_the_authors_mistake_unless_the_arguments_are_unfit() -> None:
     naming = CallNaming(lambda caller, arguments: arguments["missing"])
     with pytest.raises(KeyError, match="missing"):
         name_of(naming, {"day": DAY})

@@ -96,7 +96,8 @@ def read_outcome(recorded: str, note: str | None = None) -> Outcome:
         refused = error_as_repeat(MCPError.from_error_data(outcome), since)
         raise refused if note is None else _error_with_note(refused, note)
     repeat = as_repeat(outcome, since)
-    if note is None or not isinstance(repeat, types.CallToolResult):  # it has no place for it
+    # Only the result of a tool has a place for a note.
+    if note is None or not isinstance(repeat, types.CallToolResult):
         return repeat
     sentence = types.TextContent(text=note.replace("{since}", iso(since)))
     return repeat.model_copy(update={"content": [sentence, *repeat.content]})
