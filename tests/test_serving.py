@@ -23,13 +23,12 @@ from mrtr_options.__main__ import main
 from mrtr_options.demo.call import agree
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.messages import ERAS, Era
-from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.review.bench.world.starting import program
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
-from mrtr_options.tool.weather import MemoryLedger
+from mrtr_options.tool.weather import MemoryLedger, SqliteLedger
 from tests.bounds import KEY, SECONDS
 from tests.sdk.fakes import until
 from tests.sending import connected, text_of
@@ -76,9 +75,9 @@ async def ask_about(client: Client, location: str) -> str:
     return text_of(await client.call_tool("weather", {"location": location}))
 
 
-def effects_in(ledger: Path) -> list[str]:
+async def effects_in(ledger: Path) -> list[str]:
     """Return the kinds of the effects in a ledger file, oldest first."""
-    return [effect.kind for effect in effects_after(ledger, 0).values()]
+    return [effect.kind for effect in await SqliteLedger(ledger).effects()]
 
 
 ROUNDS = ["round 1: input_required", "round 2: input_required", "round 3: complete"]
@@ -105,7 +104,7 @@ async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told
                 async with connected(server.url, era) as client:
                     assert await ask_about(client, "Springfield") == SPRINGFIELD
             said = server.end(signal.SIGTERM).splitlines()
-    assert effects_in(ledger) == effects * 2
+    assert await effects_in(ledger) == effects * 2
     assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == logged
 
 
@@ -136,7 +135,7 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
             assert await ask_about(client, "Springfield") == SPRINGFIELD
     assert problems == []
     assert errors.read_text(encoding="utf-8") == ""
-    assert effects_in(ledger) == effects
+    assert await effects_in(ledger) == effects
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["ends", "does-not-end"])

@@ -20,11 +20,7 @@ from mcp.server.request_state import authenticated_principal
 from mrtr_options.errors import in_one_line
 from mrtr_options.sdk import settings as sdk
 from mrtr_options.sdk.handler import Handler, Params, Principal, Result
-from mrtr_options.sdk.settings import (
-    DATABASE_VARIABLE,
-    STATE_TTL_SECONDS,
-    database_from_environment,
-)
+from mrtr_options.sdk.settings import DATABASE_VARIABLE, STATE_TTL_SECONDS
 from mrtr_options.tool import weather
 
 __all__ = [
@@ -37,7 +33,6 @@ __all__ = [
     "Result",
     "Settings",
     "configured",
-    "database_url",
     "settings_in_force",
 ]
 
@@ -96,14 +91,3 @@ def settings_in_force() -> Settings:
         return settings
     with in_one_line():
         return Settings.from_environment()
-
-
-def database_url() -> str | None:
-    """Return the URL of the database for calls that outlive a process; None if it is not set.
-
-    A bad `MRTR_DATABASE_URL` ends the process as in `settings_in_force`.
-    """
-    if settings := _settings.get():
-        return settings.database
-    with in_one_line():
-        return database_from_environment()

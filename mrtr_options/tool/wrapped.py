@@ -34,26 +34,25 @@ def source_of(option: Option, words: Sequence[str]) -> str:
     """
     try:
         source = option.source
-        ast.parse(source, option.path.name)
+        tree = ast.parse(source, option.path.name)
     except (SyntaxError, ValueError, OSError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
     wrappers = [word for word in words if word in AROUND]
     if wrappers:
-        source = in_wrappers(option, wrappers)
+        source = _in_wrappers(option, tree.body, wrappers)
     if NAMED in words:
         source = source.replace('"rounds.sqlite")', '"rounds.sqlite"), call="location"')
     return source
 
 
-def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
+def _in_wrappers(option: Option, body: Sequence[ast.stmt], wrappers: Sequence[str]) -> str:
     """Return an option's file with wrappers around the server that it builds, innermost first.
 
     Raises:
         CannotLoad: It does not build the shared server.
     """
     lines = option.source.splitlines()
-    body = ast.parse(option.source).body
     imports = [node for node in body if isinstance(node, ast.ImportFrom)]
     built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
     if len(imports) < 2 or not built or not any(map(_imports_shared, imports)):

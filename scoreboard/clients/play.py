@@ -22,7 +22,6 @@ from pydantic import BaseModel
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.messages import Era
-from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
@@ -309,7 +308,7 @@ async def play(cell: Cell, server: Serving, number: int, program: Player) -> See
             played = await _make(job, trouble, program, proxy)
         if played is None:
             return None
-        counts = _count(ledger, place)
+        counts = await _count(ledger, place)
     said, sent = played
     seen = _seen(cell, said, proxy, sent)
     seen.says = _short(seen.says.replace(origin, "http://127.0.0.1").replace(place, ASKS))
@@ -374,10 +373,10 @@ def _failed(said: Said) -> bool:
     return "raised" in ended or ended.get("returned", {}).get("is_error", False)
 
 
-def _count(ledger: Path, place: str) -> Mapping[weather.EffectKind, int]:
+async def _count(ledger: Path, place: str) -> Mapping[weather.EffectKind, int]:
     """Return the counts of the effects about a place."""
     labels = {place, *(f"{place}, {region}" for region in REGIONS)}
-    effects = effects_after(ledger, 0).values()
+    effects = await weather.SqliteLedger(ledger).effects()
     return weather.count(tuple(effect for effect in effects if effect.subject in labels))
 
 

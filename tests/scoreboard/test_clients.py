@@ -19,7 +19,6 @@ from mcp import Client
 from mrtr_options.demo.call import agree
 from mrtr_options.review.bench.deployments.processes import LEDGER, build
 from mrtr_options.review.bench.messages import Era
-from mrtr_options.review.bench.world.ledger_file import effects_after
 from mrtr_options.sdk.handler import JsonObject
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH
@@ -221,5 +220,5 @@ async def test_every_broken_response_is_made_good() -> None:
                 assert text_of(result).startswith("Springfield 1, Illinois")
                 assert proxy.happened
                 assert len({sent.id for sent in proxy.sent}) == len(proxy.sent) == 4, f"{how} {at}"
-            effects = count(tuple(effects_after(server.ledger, 0).values()))
+            effects = count(await weather.SqliteLedger(server.ledger).effects())
     assert effects == {"audit": len(broken), "bill": len(broken)}

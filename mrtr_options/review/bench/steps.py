@@ -257,12 +257,10 @@ class Repeat(Step):
     Attributes:
         call: The number of the call.
         back: The number of its request, counted from the latest, which is 1.
-        to: The instance it goes to; None for the next in turn.
     """
 
     call: int = 1
     back: int = 1
-    to: int | None = None
 
     @property
     def calls(self) -> tuple[int, ...]:

@@ -64,10 +64,10 @@ def principal_of(ctx: Context) -> str | None:
     return meta.get(PRINCIPAL)
 
 
-async def _unused(
+async def refuse_question(
     context: ClientRequestContext, params: types.ElicitRequestParams
 ) -> types.ElicitResult | types.ErrorData:
-    """Refuse a pushed question; a modern server never pushes one."""
+    """Refuse a question that is pushed where nobody answers it."""
     return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")
 
 
@@ -131,7 +131,7 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
     client = _Client(
         server,
         mode=MODES[like.era],
-        elicitation_callback=user or _unused,
+        elicitation_callback=user or refuse_question,
         logging_callback=note_log,
         message_handler=note,
         extensions=[advertise(TASKS)] if like.takes_tasks else [],

@@ -223,8 +223,8 @@ class Player(Sender):
         sent = [request for call, request in self._requests if call == step.call]
         if len(sent) < step.back:
             return
-        where = self.next_instance() if step.to is None else step.to % self.instances.instances
-        await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
+        where = [self.next_instance()]
+        await self.play_round(sent[-step.back], where, call=step.call, unseen=True)
 
     # --- calls of an old client -----------------------------------------------------------------
 

@@ -201,18 +201,6 @@ def ends_process_after(file: Path, kind: weather.EffectKind) -> bool:
     return f"kind = '{kind}'" in trigger and PROCESS_ENDS in trigger
 
 
-def effects_after(file: Path, after: int) -> dict[int, weather.Effect]:
-    """Return the effects in a ledger's file above the number `after`, oldest first, by number."""
-    with _opened(file) as db:
-        return _read_effects(db, after)
-
-
-def _read_effects(db: sqlite3.Connection, after: int) -> dict[int, weather.Effect]:
-    # We use no thread: on a busy machine its turn takes longer than the reading.
-    ordered = "SELECT seq, kind, subject, key FROM effects WHERE seq > ? ORDER BY seq"
-    return {row[0]: weather.Effect(*row[1:]) for row in db.execute(ordered, (after,))}
-
-
 class ForeignLedger:
     """One run, as it shows in the ledger's file of servers whose code is not ours.
 
@@ -282,8 +270,12 @@ class ForeignLedger:
         self._db.close()
 
     def _effects_after(self, after: int) -> dict[int, weather.Effect]:
+        """Return the effects above the number `after`, oldest first, by number."""
+        # We use no thread: on a busy machine its turn takes longer than the reading.
+        ordered = "SELECT seq, kind, subject, key FROM effects WHERE seq > ? ORDER BY seq"
         with _naming(self._file):
-            return _read_effects(self._db, after)
+            rows = self._db.execute(ordered, (after,))
+            return {row[0]: weather.Effect(*row[1:]) for row in rows}
 
     def _last_effect(self) -> int:
         """Return the number of the latest effect; 0 for none."""

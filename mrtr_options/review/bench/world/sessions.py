@@ -16,7 +16,7 @@ from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.client import client_of, fetch, refusal
+from mrtr_options.review.bench.client import client_of, fetch, refusal, refuse_question
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 
 
@@ -51,7 +51,7 @@ class Session:
         self._http = http
         self._like = like
         self._jobs, self._taken = anyio.create_memory_object_stream[_Job](1)
-        self._user: ElicitationFnT | None = None
+        self._user: ElicitationFnT = refuse_question
         self._ended = Reply(nothing=LOST)
 
     async def run(self, scope: anyio.CancelScope) -> None:
@@ -61,7 +61,7 @@ class Session:
             try:
                 async with client_of(transport, self._like, self._answer) as client:
                     async for job in self._taken:
-                        self._user = job.user
+                        self._user = job.user or refuse_question
                         try:
                             job.reply = await fetch(client, job.request, job.gone)
                         finally:
@@ -74,8 +74,6 @@ class Session:
     async def _answer(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        if self._user is None:
-            return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")
         return await self._user(context, params)
 
     async def send(
