@@ -97,7 +97,7 @@ def guarantees_of(path: Path) -> Guarantees:
     Raises:
         CannotLoad: The file is not TOML, or a key is missing, unknown, or has a wrong value.
     """
-    return _checked(path, _read(path))
+    return _checked(path, read_toml(path))
 
 
 def guarantees_by_letter(path: Path) -> dict[str, Guarantees]:
@@ -111,10 +111,17 @@ def guarantees_by_letter(path: Path) -> dict[str, Guarantees]:
 
 @lru_cache(maxsize=4)
 def _by_letter(path: Path, _changed: int) -> dict[str, Guarantees]:
-    return {letter: _checked(path, table, f"[{letter}]") for letter, table in _read(path).items()}
+    return {
+        letter: _checked(path, table, f"[{letter}]") for letter, table in read_toml(path).items()
+    }
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file has.
+
+    Raises:
+        CannotLoad: The file cannot be read, or is not TOML.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

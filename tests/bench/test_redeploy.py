@@ -1,5 +1,6 @@
 """Tests of redeploys in the middle of a call, option by option."""
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore import not_tried
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.observation import Observation, observe
-from mrtr_options.tool.catalogue import Option, all_options, option_named
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named
 from tests.evidence import every
 
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -96,11 +97,40 @@ def test_a_file_without_next_versions_is_not_tried(stranger: Option, tmp_path: P
         redeploys.write(stranger, "reworded", tmp_path)
 
 
-def test_a_next_version_that_does_not_fit_is_not_tried(stranger: Option) -> None:
-    diff = "[inserted]\ndiff = '''\n-    of_another_file()\n'''\n"
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("-    of_another_file()", "my_option.next.toml: in [inserted] this is found 0 times"),
+        (
+            "-class State(Markers):\n+class State(",
+            "'(' was never closed (my_option.next.toml: in [inserted], line",
+        ),
+    ],
+)
+def test_a_next_version_that_does_not_fit_is_not_tried(
+    lines: str, problem: str, stranger: Option
+) -> None:
+    diff = f"[inserted]\ndiff = '''\n{lines}\n'''\n"
     redeploys.next_versions_of(stranger).write_text(diff, encoding="utf-8")
     (why,) = not_tried(Subject(stranger), calling()).values()
-    assert why.startswith("the next version of my_option.py does not fit: my_option.next.toml: in")
-    assert "found 0 times" in why
+    assert why.startswith(f"the next version of my_option.py does not fit: {problem}")
     kept = redeploys.why_not(stranger, ["effect"])
     assert kept.endswith("is kept for it; add [effect] to my_option.next.toml")
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        (b"[effect", "Expected ']' at the end of a table declaration"),
+        (b"[effect]\ndiff = 3", "effect.diff: Input should be a valid string"),
+        (b"[reword]\ndiff = ''", "reword.[key]: Input should be 'reworded', 'schema'"),
+        (b"\xff", "'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_next_versions_that_cannot_be_read_are_one_clear_line(
+    written: bytes, problem: str, stranger: Option
+) -> None:
+    kept = redeploys.next_versions_of(stranger)
+    kept.write_bytes(written)
+    with pytest.raises(CannotLoad, match=rf"\A{kept}: {re.escape(problem)}.*\Z"):
+        redeploys.why_not(stranger, ["effect"])

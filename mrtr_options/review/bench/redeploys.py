@@ -10,8 +10,8 @@ Knows `weather`, which some changes replace.
 
 from __future__ import annotations
 
+import ast
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,9 +24,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 
 from mrtr_options.review.bench.messages import Form, form_of
 from mrtr_options.review.bench.steps import Change
+from mrtr_options.sdk.handler import first_error
 from mrtr_options.sdk.questions import Question, request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import DECK, CannotLoad, Option
+from mrtr_options.tool.guarantees import read_toml
 
 KEPT = Path(__file__).with_name("next_versions")
 """The next versions of the options of this package, a file for each."""
@@ -226,26 +228,25 @@ def _made(option: Option, change: Change) -> _Version:
     if change not in tables:
         missing = f"no next version of {title} is kept for it; add [{change}] to {where}"
         return _Version(None, missing)
+    place = f"{where}: in [{change}]"
     try:
-        return _Version(patched(option.source, tables[change], f"{where}: in [{change}]"))
-    except CannotPatch as error:
+        source = patched(option.source, tables[change], place)
+        ast.parse(source, place)
+    except (CannotPatch, SyntaxError) as error:
         return _Version(None, f"the next version of {title} does not fit: {error}")
+    return _Version(source)
 
 
 def read(path: Path) -> dict[Change, str]:
     """Read the diffs of a file of next versions, by change.
 
     Raises:
-        CannotLoad: It is not TOML, or a table is not a change with a diff.
+        CannotLoad: It cannot be read, or a table is not a change with a diff.
     """
     try:
-        tables = _TABLES.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
-    except tomllib.TOMLDecodeError as error:
-        raise CannotLoad(f"{path.name}: {error}") from error
+        tables = _TABLES.validate_python(read_toml(path))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise CannotLoad(f"{path.name}: {place}: {first['msg']}") from error
+        raise CannotLoad(f"{path}: {first_error(error)}") from error
     return {change: table.diff for change, table in tables.items()}
 
 
