@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import anyio
 
 from mrtr_options.review.show.progress import counting
-from mrtr_options.terminal import Parser, run
+from mrtr_options.terminal import Parser, refuse, run
 from scoreboard import chosen
 from scoreboard.board import Scoreboard, keep
 from scoreboard.proxies import guards, page
@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--guards", action="store_true", help="the guards that others sell, in place of proxies"
     )
     args = parser.parse_args(argv)
+    if args.guards and (args.only or args.fault):
+        refuse("--guards plays every guard; leave out --only and --fault")
     return _guards() if args.guards else _proxies(args)
 
 

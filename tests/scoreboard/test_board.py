@@ -28,6 +28,7 @@ from scoreboard.frameworks import __main__ as frameworks_command
 from scoreboard.frameworks import frameworks
 from scoreboard.frameworks.cases import cases_for
 from scoreboard.libraries import PAGES
+from scoreboard.proxies import __main__ as proxies_command
 from scoreboard.proxies.play import proxies
 from scoreboard.servers import __main__ as servers_command
 from scoreboard.servers import peers as servers
@@ -154,6 +155,9 @@ def test_what_python_writes_beside_the_sources_is_none_of_them(
         (servers_command.main, ["--only", "cobol"], "there is no server 'cobol'"),
         (frameworks_command.main, ["--only", "cobol"], "there is no framework 'cobol'"),
         (frameworks_command.main, ["--only", "vercel", "--case", "clean"], "needs npm, which is"),
+        (frameworks_command.main, ["--case", "clean"], "--case goes with --only"),
+        (proxies_command.main, ["--fault", "rain"], "there is no fault 'rain'"),
+        (proxies_command.main, ["--guards", "--only", "nginx"], "leave out --only and --fault"),
         (clients_command.main, ["--only", "cut"], "there is no trouble 'cut'"),
         (clients_command.main, ["--clients", "curl"], "there is no client 'curl'"),
         (clients_command.main, ["--server", "Z"], "Z"),

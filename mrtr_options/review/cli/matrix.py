@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mrtr_options.review.cli._shared import add_form, form_of, parse_slugs, print_left_out
-from mrtr_options.terminal import refuse
+from mrtr_options.terminal import PROGRAM, refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +41,13 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.show.tables import show
     from mrtr_options.tool.catalogue import option_named, runnable
 
-    wanted = [runnable(option_named(name)).letter for name in _split_names(args.options)]
-    columns = [column for column in all_subjects() if not wanted or column.option.letter in wanted]
+    wanted = [runnable(option_named(name)) for name in _split_names(args.options)]
+    for option in wanted:
+        if option.is_foreign:
+            refuse(
+                f"the matrix has the options of the deck; for {option.path} write {PROGRAM} check"
+            )
+    columns = [column for column in all_subjects() if not wanted or column.option in wanted]
     if not wanted:
         print_left_out()
     eras = (args.era,) if args.era else ERAS

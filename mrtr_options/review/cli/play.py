@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--client",
         choices=CLIENTS,
-        default="stops",
         help=f"when a response is lost: {CLIENTS_SAY} (default: stops)",
     )
     parser.add_argument(
@@ -60,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     for name in names:
         if name in SCHEDULES:
             refuse(f"{name} is a schedule; name one, after the options, as in: play E {name}")
-    if schedule is not None and args.faults is not None:
-        refuse("a schedule has faults of its own; leave out --faults or the schedule")
+    if schedule is not None:
+        _refuse_any(args, "a schedule", "faults", "client", "destination", "location", "words")
     faults = parse(args.faults or "")
     chosen = find_subjects(names, or_one_of=SCHEDULES)
     if args.by_hand:
@@ -69,16 +68,24 @@ def run(args: argparse.Namespace) -> int:
 
         if schedule is not None or faults or args.json or len(chosen) > 1:
             refuse("--by-hand takes one option, and no faults or schedule, as in: play F --by-hand")
+        _refuse_any(args, "a call by hand", "client", "destination", "fleet", "words")
         return play_by_hand(chosen[0], args.era, args.location)
     if schedule is None:
         return _play_faults(args, chosen, faults)
     return _play_schedule(args, chosen, schedule)
 
 
+def _refuse_any(args: argparse.Namespace, what: str, *names: str) -> None:
+    """End the command if one of these options is given, which `what` does not use."""
+    for name in names:
+        if getattr(args, name) != args.parser.get_default(name):
+            refuse(f"{what} has its own {name}; leave out --{name}")
+
+
 def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults) -> int:
     from mrtr_options.review.bench.situations import refuse_impossible
 
-    call = call_of(args, CLIENTS[args.client], DESTINATIONS[args.destination])
+    call = call_of(args, CLIENTS[args.client or "stops"], DESTINATIONS[args.destination])
     for subject in chosen:
         refuse_impossible(subject, call, faults)
     return _play(chosen, call.under(faults), as_json=args.json)

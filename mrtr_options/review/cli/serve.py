@@ -109,6 +109,8 @@ def _make_wrappers(subject: Subject, rounds: str | None) -> list[Wrapper]:
         refuse(
             f"named calls need a server that knows who calls; serve {subject.option.letter}+guard"
         )
+    if rounds is not None and SINGLE_USE not in subject.wrappers:
+        refuse(f"--rounds is the file of a guard; serve {subject.name}+guard")
     if TEMPORAL in subject.wrappers:
         refuse(f"{TEMPORAL} is chosen by MRTR_DATABASE_URL; serve {subject.option.letter} with it")
     return make_wrappers(subject.wrappers, SqliteStore(rounds or ":memory:"), single_use)
