@@ -87,6 +87,7 @@ def test_a_call_that_is_not_as_declared_fails(
         ("G", "modern", "1\n1\nt\n\n", "ended as completed, audit/bill 2/2: charged twice"),
         ("H", "modern", "1\no\n1\n\n", "ended as refused, audit/bill 1/0: call lost"),
         ("H", "modern", "1\nr\n1\n\n", "ended as refused, audit/bill 1/0: call lost"),
+        ("E", "modern", "1\n1\nq\n\n", "press Enter, or type one of"),
     ],
 )
 def test_a_person_breaks_the_call_by_hand_and_is_told_what_came_of_it(
@@ -140,6 +141,7 @@ NO_LOOKUP = "<- result: No lookup was made: the question {!r} was {}."
     ("typed", "ends"),
     [
         ("3\nimperial\n", "<- result: Springfield, Missouri: 79 °F, sunny."),
+        ("9\nd\n", "type a number from 1 to 3, or one of d, c"),
         ("d\n", NO_LOOKUP.format("place", "declined")),
         ("1\n", NO_LOOKUP.format("units", "cancelled")),
     ],

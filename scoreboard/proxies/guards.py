@@ -23,7 +23,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from pydantic import BaseModel
 
-from mrtr_options.review.bench.client import MODES
+from mrtr_options.review.bench.client import MODES, refuse_question
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import LEDGER
 from mrtr_options.review.bench.subjects import subject_named
@@ -36,7 +36,7 @@ from mrtr_options.tool.settings import Context, Handler, Settings
 from mrtr_options.tool.weather import Effect, SqliteLedger
 from scoreboard import ROOT, today
 from scoreboard.clients.server import user_of
-from scoreboard.proxies.upstream import bills_in, play_round, play_rounds, user
+from scoreboard.proxies.upstream import bills_in, play_round, play_rounds
 from scoreboard.servers.peers import cache, run_step
 
 SUBJECTS = ("E", "F", "default")
@@ -192,7 +192,7 @@ async def client_of(
             ledger.guard, ledger.file = guard, file
         settings = Settings(ledger, keys=[new_key()], wrappers=wrappers, principal=user_of)
         server = load(found.option.path, settings)
-    async with Client(server, mode=MODES["modern"], elicitation_callback=user) as client:
+    async with Client(server, mode=MODES["modern"], elicitation_callback=refuse_question) as client:
         yield client
 
 

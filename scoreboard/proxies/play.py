@@ -21,7 +21,7 @@ import httpx2
 from mcp import Client
 from pydantic import BaseModel
 
-from mrtr_options.review.bench.client import MODES
+from mrtr_options.review.bench.client import MODES, refuse_question
 from mrtr_options.review.bench.deployments import scratch
 from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served, build
 from mrtr_options.review.bench.subjects import subject_named
@@ -38,7 +38,6 @@ from scoreboard.proxies.upstream import (
     Round,
     bills_in,
     play_rounds,
-    user,
 )
 from scoreboard.servers.peers import Program, Unavailable, described, free_port, listening
 from scoreboard.wire import wire
@@ -320,7 +319,7 @@ async def _call(
         elicits: Whether the client declares that it can be asked; otherwise the call ends with the
             first question.
     """
-    asked = user if elicits else None
+    asked = refuse_question if elicits else None
     try:
         with anyio.fail_after(CALL_SECONDS):
             async with AsyncExitStack() as stack:

@@ -183,11 +183,6 @@ def content(method: str, arguments: Any, answers: Any) -> str:
     return json.dumps([method, arguments, answers], sort_keys=True)
 
 
-async def user(context: Any, params: Any) -> types.ElicitResult:
-    """Cancel a question that is pushed: a modern client is asked in responses."""
-    return types.ElicitResult(action="cancel")
-
-
 async def bills_in(folder: Path) -> int:
     """Return how often the user was charged in the ledger of a folder."""
     effects = await SqliteLedger(folder / LEDGER).effects()
