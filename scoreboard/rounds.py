@@ -164,8 +164,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="The first table of the scoreboard; with a name, the cells of a library.",
         allow_abbrev=False,
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a library of the table")
     wanted = parser.add_mutually_exclusive_group()
+    wanted.add_argument("name", nargs="?", metavar="NAME", help="a library of the table")
     wanted.add_argument("--run", metavar="CELL", help="print the run behind a cell, by its address")
     wanted.add_argument("--row", metavar="ROW", help="print a row of the present results as JSON")
     wanted.add_argument(

@@ -87,7 +87,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["play", "E", "--by-hand", "--words", "other"], "a call by hand has its own words"),
         (["play", "+guard"], "'+guard' names no option"),
         (["play", "F+guard+guard"], "names a wrapper twice"),
-        (["play", "F+gaurd"], "there is no wrapper 'gaurd'; did you mean guard?"),
+        (["play", "F+guar"], "there is no wrapper 'guar'; did you mean guard?"),
         (["play", "F+named"], "it is the guard that names calls"),
         (["play", "F+temporal"], "keeps no calls that Temporal could keep"),
         (["play", "http://here/mcp"], "is a URL, which only check takes"),
