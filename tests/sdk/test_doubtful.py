@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from mcp import MCPError
 from mrtr_options import sdk
 from mrtr_options.__main__ import main
 from mrtr_options.sdk.single_use.outcomes import write_response
+from tests.commands import refusal
 from tests.sdk.fakes import Params, called_by, deliver, result
 from tests.sdk.test_endings import Till, guarded
 
@@ -53,6 +55,18 @@ async def test_a_call_in_doubt_is_listed_and_ended_by_who_runs_the_server(
         assert till.charged == charged
         await in_thread(["doubtful", str(path)])
         assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("written", ["", "CREATE TABLE effects (seq)"])
+def test_a_file_of_something_else_is_no_store_and_stays_as_it_is(
+    written: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "ledger.sqlite"
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(written)
+    before = file.read_bytes()
+    assert f"there is no store {file}; name the file" in refusal(main, ["doubtful", str(file)])
+    assert file.read_bytes() == before
 
 
 async def test_a_store_lists_a_call_in_doubt_and_ends_it_once(store: Any) -> None:

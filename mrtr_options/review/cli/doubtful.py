@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import closing
+import sqlite3
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,10 +33,10 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.sdk.single_use import SqliteStore
     from mrtr_options.sdk.single_use.outcomes import write_response
 
-    if not args.file.is_file():
-        refuse(f"there is no store {args.file}; name the file of SqliteStore(...)")
     if (args.settle is None) != (args.result is None and not args.not_done):
         refuse("give --settle ID with --result TEXT or --not-done")
+    if not _is_store(args.file):
+        refuse(f"there is no store {args.file}; name the file of SqliteStore(...)")
     with closing(SqliteStore(args.file)) as store:
         if args.settle is None:
             for each in anyio.run(store.doubtful):
@@ -50,6 +51,15 @@ def run(args: argparse.Namespace) -> int:
         if not anyio.run(settle):
             refuse(f"no call {args.settle!r} is in doubt; without --settle all of them are listed")
     return 0
+
+
+def _is_store(file: Path) -> bool:
+    """Return whether a file has a guard's rounds; `SqliteStore` would make a store of another."""
+    table = "SELECT 1 FROM sqlite_master WHERE name = 'guard_rounds'"
+    address = f"{file.absolute().as_uri()}?mode=ro"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as db:
+        return db.execute(table).fetchone() is not None
+    return False
 
 
 def describe(call: Doubtful) -> str:
