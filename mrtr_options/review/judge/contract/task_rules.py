@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, takewhile
 from typing import get_args
 
 import mrtr_options.review.judge.contract.rules as rules
@@ -20,9 +20,10 @@ from mrtr_options.review.bench.history.narrate import describe_reply, quoted
 from mrtr_options.review.bench.messages import HUNG
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.steps import ENDED, Status
-from mrtr_options.review.judge.contract.content import UNITS, Name, interpret, places_meant
+from mrtr_options.review.judge.contract.content import UNITS, interpret, places_meant
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
+from mrtr_options.tool import weather
 
 OWNER = "alice"
 """The principal who owns the task."""
@@ -83,7 +84,7 @@ class _Task:
                 self.waited += event.seconds
             elif isinstance(event, Received):
                 yield from self._check_response(sent_as[event.exchange], event.reply)
-        yield from self._check_bills()
+        yield from self._check_effects()
 
     def _check_response(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         where = sent.exchange
@@ -121,6 +122,9 @@ class _Task:
         self.task = reply.task
         self.waited = 0.0
         self.ended = None
+        yield from self._check_status(where, reply)
+
+    def _check_status(self, where: int, reply: Reply) -> Iterator[Problem]:
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
             yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, repr(reply.status))
@@ -146,9 +150,7 @@ class _Task:
                     where, "the task, which was handed out", describe_reply(reply)
                 )
             return
-        if reply.status not in get_args(Status):
-            allowed = f"a status: {', '.join(get_args(Status))}"
-            yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, repr(reply.status))
+        yield from self._check_status(where, reply)
         yield from self._check_questions(where, reply)
         if self.ended is not None and not reply.same_as(self.ended):
             allowed = f"what it ended as: {_describe_task(self.ended)}"
@@ -183,11 +185,10 @@ class _Task:
         if self.is_stopped and reply.status == "cancelled":
             return
         if self.is_refused:
-            if reply.text is not None and not reply.is_error and "declined" not in reply.text:
-                rule = rules.DECLINE_ENDS_THE_CALL
-                yield rule.broken(
-                    where, "a text with 'declined', or an error", describe_reply(reply)
-                )
+            told = any(word in (reply.text or "") for word in ("declined", "cancelled"))
+            if reply.text is not None and not reply.is_error and not told:
+                allowed = "a text with 'declined' or 'cancelled', or an error"
+                yield rules.DECLINE_ENDS_THE_CALL.broken(where, allowed, describe_reply(reply))
             return
         texts = self._allowed_reports()
         if texts and reply.text not in texts:
@@ -216,8 +217,7 @@ class _Task:
             if name not in ("place", "units"):
                 continue
             choices = places_meant(location)[-1] if name == "place" else UNITS
-            which: Name = "place" if name == "place" else "units"
-            meaning = interpret(answer, which, choices)
+            meaning = interpret(answer, name, choices)
             if meaning.what in ("decline", "cancel"):
                 self.is_refused = True
             elif meaning.what in ("fits", "loose"):
@@ -233,23 +233,38 @@ class _Task:
         if reply.code is not None and not self.waited:
             yield rules.TASKS_END.broken(sent.exchange, "an empty result", describe_reply(reply))
 
-    def _check_bills(self) -> Iterator[Problem]:
-        """Hold the bills against the end of the task."""
-        bills = [
-            event.effect.subject
-            for event in self.history.events
-            if isinstance(event, Effect) and event.effect.kind == "bill" and not event.absorbed
-        ]
+    def _check_effects(self) -> Iterator[Problem]:
+        """Hold the effects against the end of the task."""
         tasks = {got.reply.task for sent, got in self.history.exchanges if sent.request.takes_tasks}
         if len(tasks - {None}) > 1:
             return
-        reported = self.ended is not None and self.ended.text in self._allowed_reports()
-        if reported and not bills:
-            yield rules.A_REPORT_IS_BILLED.broken(None, "a bill", "none")
-        if bills and not reported and not self.is_stopped:
-            yield rules.BILLS_ARE_DUE.broken(None, "no bill", f"bill of {quoted(bills[0])}")
+        effects = [
+            event.effect
+            for event in self.history.events
+            if isinstance(event, Effect) and not event.absorbed
+        ]
+        bills = [each.subject for each in effects if each.kind == "bill"]
         if len(bills) > 1:
             yield rules.BILLS_ARE_DUE.broken(None, "at most one bill", f"{len(bills)} bills")
+        ended = self.ended.text if self.ended is not None else None
+        if ended in self._allowed_reports():
+            yield from self._check_due(ended.partition(":")[0], effects)
+        elif bills and not self.is_stopped:
+            yield rules.BILLS_ARE_DUE.broken(None, "no bill", f"bill of {quoted(bills[0])}")
+
+    def _check_due(self, place: str, effects: list[weather.Effect]) -> Iterator[Problem]:
+        """Check that a task that reports a place has billed it, and was audited before."""
+        bills = [each.subject for each in effects if each.kind == "bill"]
+        if not bills:
+            yield rules.A_REPORT_IS_BILLED.broken(None, "a bill", "none")
+        elif bills[0] != place:
+            allowed = f"a bill of {quoted(place)}"
+            yield rules.BILLS_ARE_DUE.broken(None, allowed, f"bill of {quoted(bills[0])}")
+        location = self.history.scenario.location
+        before = takewhile(lambda each: each.kind != "bill", effects)
+        if location not in [each.subject for each in before]:
+            allowed = f"an audit of {quoted(location)} before the bill"
+            yield rules.AUDIT_COMES_FIRST.broken(None, allowed, "none")
 
 
 def _describe_task(reply: Reply) -> str:
