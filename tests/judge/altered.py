@@ -131,6 +131,13 @@ def without_bounds(event: Event) -> list[Event]:
     return [event]
 
 
+def without_the_tool(event: Event) -> list[Event]:
+    """Take the weather tool out of the listing."""
+    if isinstance(event, Received) and event.reply.tools:
+        return [replace(event, reply=replace(event.reply, tools={}))]
+    return [event]
+
+
 def bill_at_the_end(event: Event) -> list[Event]:
     """Remove all effects, and bill once after the result."""
     if isinstance(event, Effect):

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.history import Event, Received
+from mrtr_options.review.bench.history import Answered, Asked, Event, Received
 from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
@@ -47,6 +47,7 @@ from tests.judge.altered import (
     played,
     replies,
     with_request,
+    without_the_tool,
 )
 
 FEW = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
@@ -201,6 +202,8 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("bad-answer", replies(3, message="It does not fit."), "answers-are-checked"),
         ("unknown-place", replies(1, is_error=False), "unknown-places-are-errors"),
         ("unknown-place", replies(1, text=LEAKING), "nothing-leaks"),
+        (SPRINGFIELD, replies(2, state='{"sky": "partly cloudy"}'), "nothing-leaks"),
+        ("odd-arguments", without_the_tool, "the-tool-is-listed"),
         ("no-elicitation-tokyo", replies(1, text="x"), "clients-that-cannot-be-asked"),
         ("settled-answer", replies(3, text="x"), "settled-answers-stay"),
         ("fork", replies(4, text=REPORT), "another-answer-is-not-the-first"),
@@ -221,6 +224,29 @@ def test_a_key_in_a_response_is_a_leak_that_is_told_with_its_place() -> None:
     assert found.property == "nothing-leaks"
     assert "of a state key" in found.came
     assert "in the response: 'the key is 0123456789abcdef'" in found.came
+
+
+def test_the_beginning_of_a_key_is_a_leak_where_a_second_text_has_it() -> None:
+    by_chance = changed(played("unknown-place"), replies(1, text="01234567 is no place"))
+    again = changed(by_chance, replies(1, texts=("the log of 01234567",)))
+    secrets = frozenset({"0123456789abcdef"})
+    assert violations(replace(by_chance, secrets=secrets)) == []
+    (found,) = violations(replace(again, secrets=secrets))
+    assert found.property == "nothing-leaks"
+    assert "the beginning of one" in found.came
+
+
+def test_a_question_that_is_pushed_to_a_client_that_cannot_be_asked_is_found() -> None:
+    asked = anyio.run(run, subject_named("B"), named("clean-tokyo", "legacy").on_one())
+
+    def not_declared(event: Event) -> list[Event]:
+        if isinstance(event, Asked):
+            return [replace(event, declared=False)]
+        return [] if isinstance(event, Answered) else [event]
+
+    refused = changed(asked, not_declared, replies(1, **REFUSED), effects("bill", 0))
+    (found,) = violations(refused)
+    assert found.property == "asks-only-who-can-be-asked"
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,13 @@ from mrtr_options.review.bench.steps import WholeCall, accept
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge.contract import violations
+from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.review.show.verdict import describe_broken
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.catalogue import option_named
 from tests.judge.altered import (
+    IN_ORDER,
     MISSOURI,
     REFUSED,
     SPRINGFIELD,
@@ -237,3 +239,18 @@ def test_a_refusal_by_a_tool_error_shows_what_one_by_an_error_does(
     history = with_habit(played(slug), errors_are_results)
     assert history != played(slug)
     assert anomalies_in(history) - {"logged twice"} == anomaly
+
+
+@pytest.mark.parametrize(("calls", "broken"), [(ROOM - 1, {IN_ORDER}), (ROOM, set[str]())])
+def test_a_call_beside_a_thousand_open_ones_may_be_refused(calls: int, broken: set[str]) -> None:
+    first, *_, asked = until(1, played("clean-tokyo")).events
+    assert isinstance(first, Sent)
+    assert isinstance(asked, Received)
+    crowd = [
+        replace(event, exchange=number, sending=number)
+        for number in range(2, calls + 2)
+        for event in (first, asked)
+    ]
+    full = replace(asked, reply=Reply(code=-32000, message="too many calls"))
+    history = replace(played("clean-tokyo"), events=(*crowd, first, full))
+    assert {each.property for each in violations(history)} == broken
