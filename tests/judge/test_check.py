@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -279,6 +280,29 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     assert code == int(breaks), printed
     assert ("breaks" in printed) == breaks, printed
     assert says in printed
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("notes.txt", "notes.txt is not a Python file"),
+        ("shelf", "shelf is a folder"),
+        ("shelf.nothing", "'shelf.nothing' is not an option, a file, a module or a URL"),
+        ("nothing.tool", "'nothing.tool' is not an option, a file, a module or a URL"),
+    ],
+)
+def test_a_module_is_found_without_running_its_package_and_what_is_none_is_refused(
+    target: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for name in ("shelf", "runs"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "runs" / "__init__.py").write_text("raise RuntimeError", encoding="utf-8")
+    for name in ("notes.txt", "runs/tool.py"):
+        (tmp_path / name).touch()
+    assert targets.file_of("runs.tool") == tmp_path / "runs" / "tool.py"
+    assert says in refusal(main, ["check", target])
 
 
 def test_a_server_without_the_tool_is_refused(

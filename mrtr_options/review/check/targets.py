@@ -6,12 +6,13 @@ the URL of a running server in any language that keeps the contract (docs/CONTRA
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_types import METHOD_NOT_FOUND
@@ -118,10 +119,7 @@ def file_of(target: str) -> Path:
         option = option_named(target)
     if option is not None:
         return runnable(option).path
-    try:
-        spec = importlib.util.find_spec(target)
-    except (ImportError, ValueError):
-        spec = None
+    spec = _find_module(target)
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         if Path(target).is_dir():
             require_file(Path(target))
@@ -130,6 +128,18 @@ def file_of(target: str) -> Path:
             " name a Python file with a `server` in it"
         )
     return Path(spec.origin)
+
+
+def _find_module(name: str) -> ModuleSpec | None:
+    """Find a module. The packages that it is in are not imported: their code is the author's."""
+    first, *parts = name.split(".")
+    spec = None
+    with suppress(ImportError, ValueError):
+        spec = find_spec(first)
+    for part in parts:
+        folders = spec.submodule_search_locations if spec is not None else None
+        spec = PathFinder.find_spec(part, folders or [])
+    return spec
 
 
 async def check_first_call(
