@@ -314,7 +314,7 @@ def tasks(runs: Runs) -> str:
 
 def anomalies() -> str:
     """Return the weakest fault of each anomaly, from the kept rows; empty where none was seen."""
-    table_of_all = explore.markdown(explored.read(), explore.NEVER)
+    table_of_all = explore.markdown(explored.read())
     return re.sub(r" not seen \(≤ \d\) (?=\|)", "  ", table_of_all)
 
 

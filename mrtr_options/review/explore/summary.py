@@ -169,31 +169,26 @@ def _build_grid(lines: Iterable[tuple[str, str, str]]) -> Table:
     return grid
 
 
-def markdown(rows: Sequence[Row], never: str = NEVER) -> str:
-    """Write a table for each destination, under its name where there are several.
-
-    Args:
-        rows: The rows.
-        never: The text of a cell whose anomaly never happens.
-    """
+def markdown(rows: Sequence[Row]) -> str:
+    """Write a table for each destination, under its name where there are several."""
     destinations = dict.fromkeys(row["destination"] for row in rows)
     tables: list[str] = []
     for destination in destinations:
         if len(destinations) > 1:
             tables.append(f"Destination: {destination}")
         there = [row for row in rows if row["destination"] == destination]
-        tables.append(_write_table(there, never))
+        tables.append(_write_table(there))
     return "\n\n".join([*tables, *not_tried_in(rows), *describe_lacking()])
 
 
-def _write_table(rows: Sequence[Row], never: str) -> str:
+def _write_table(rows: Sequence[Row]) -> str:
     """Write a table: for each behaviour a row for each client, a column for each shown anomaly."""
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (
         (
             list_in_text(behaviour.subjects),
             policy,
-            *(weakest(row, anomaly, never) for anomaly in shown),
+            *(weakest(row, anomaly) for anomaly in shown),
             f"{behaviour.histories[policy]:,}",
         )
         for behaviour in behaviours(rows)

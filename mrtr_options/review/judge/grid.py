@@ -79,11 +79,10 @@ def cells(
     subjects: Sequence[Subject],
     *,
     schedules: Sequence[Schedule] | None = None,
-    eras: Sequence[Era] = ERAS,
     deployments: Sequence[str] = IN_MEMORY,
 ) -> list[Cell]:
     """Return every possible run: a schedule that does not apply to an era has none in it."""
-    return split(subjects, schedules=schedules, eras=eras, deployments=deployments)[0]
+    return split(subjects, schedules=schedules, deployments=deployments)[0]
 
 
 def split(

@@ -420,17 +420,14 @@ def find_broken(
 
 
 def find_kept(
-    observations: Sequence[Observation],
-    properties: Iterable[Property],
-    own: Guarantees | None = None,
+    observations: Sequence[Observation], properties: Iterable[Property], own: Guarantees
 ) -> list[Property]:
     """Return the properties that some observation could have lacked and none did.
 
     Args:
         observations: The observations of one subject, made by `judge_history`.
         properties: The properties to choose from.
-        own: The option's guarantees. They leave out the runs in which it cannot be held to them;
-            None leaves nothing out.
+        own: The option's guarantees. They leave out the runs in which it cannot be held to them.
     """
     seen = [each for each in observations if _is_applicable(each, own)]
     return [

@@ -25,7 +25,6 @@ from mrtr_options.review.bench.history import (
     Failed,
     History,
     Received,
-    Redeployed,
     Restarted,
     Sent,
 )
@@ -325,8 +324,9 @@ class Calls:
                     one.failed = True
             case Crashed():
                 self._read_crash(event)
-            case Restarted() | Redeployed():
-                self._read_replacement(event)
+            case Restarted():
+                self._lives = [life + 1 for life in self._lives]
+                self._ring += event.keys == "new"
             case Elapsed():
                 self._now += event.seconds
             case _:
@@ -360,15 +360,6 @@ class Calls:
             goes_on = "a response, and a server that goes on"
             self.deaths.append(rules.EVERY_REQUEST_IS_ANSWERED.broken(last, goes_on, event.why))
         self._lives[event.instance] += 1
-
-    def _read_replacement(self, event: Restarted | Redeployed) -> None:
-        replaced = range(len(self._lives))
-        if isinstance(event, Redeployed) and event.only is not None:
-            replaced = range(event.only, event.only + 1)
-        for instance in replaced:
-            self._lives[instance] += 1
-        if isinstance(event, Restarted) and event.keys == "new":
-            self._ring += 1
 
     def _find_work(self) -> None:
         """Find for each effect the requests that were at work."""
@@ -421,8 +412,6 @@ class Calls:
 
     def _read_response(self, turn: int, got: Received) -> None:
         one = self.exchanges[got.exchange]
-        if one.got is not None:  # a look at a task that took too long
-            return
         one.got = got
         reply = got.reply
         if reply.nothing is None and not reply.later:
