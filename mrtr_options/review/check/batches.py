@@ -100,14 +100,14 @@ async def find_held(
                     f"no response any more, after {part} calls or fewer that were {words}",
                 )
             after = await _held_now(instances, children)
-            if too_much(before, after, part, calls):
+            if _too_much(before, after, 1 / PARTS):
                 await _make(instances, outcome, calls - part, era)
                 after = await _held_now(instances, children)
-            if too_much(before, after, calls, calls):
+            if _too_much(before, after):
                 before = after
                 await _make(instances, outcome, calls, era)
                 after = await _held_now(instances, children)
-                found = too_much(before, after, calls, calls)
+                found = _too_much(before, after)
                 if found:
                     return (
                         outcome,
@@ -117,22 +117,19 @@ async def find_held(
     return None
 
 
-def too_much(
-    before: dict[str, int], after: dict[str, int], calls: int, calls_for_all: int
-) -> list[str]:
-    """Return what a process still holds of so many calls, in words, where that is too much.
+def _too_much(before: dict[str, int], after: dict[str, int], share: float = 1.0) -> list[str]:
+    """Return what a process still holds of a batch, in words, where that is too much.
 
     Args:
         before: What it held before.
         after: What it holds now.
-        calls: The number of calls that were made.
-        calls_for_all: The number of calls after which all of `MAY_GROW` may be left.
+        share: The share of `MAY_GROW` that may be left.
     """
     grown = {what: after[what] - before[what] for what in before if what in after}
     return [
         f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
         for what, count in grown.items()
-        if count > MAY_GROW[what] * calls / calls_for_all
+        if count > MAY_GROW[what] * share
     ]
 
 

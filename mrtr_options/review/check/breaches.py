@@ -126,9 +126,7 @@ def breaches(history: History, tools: Tools) -> list[Breach]:
 
 def _comes_before(rule: Rule, other: Rule | None) -> bool:
     """Return whether a rule is a likelier cause of what else is wrong at a request."""
-    if other is None:
-        return True
-    if other == rules.CONTENT_IS_ONE_TEXT:
+    if other in (None, rules.CONTENT_IS_ONE_TEXT):
         return True
     return rule.in_verdict and not other.in_verdict and rule != rules.CONTENT_IS_ONE_TEXT
 

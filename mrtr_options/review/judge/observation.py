@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mrtr_options.review.bench.history import Asked, Entered, History, Sent, readable_state
-from mrtr_options.review.bench.messages import HUNG, Era, JsonObject, Reply
+from mrtr_options.review.bench.messages import HUNG, LOST, Era, JsonObject, Reply
 from mrtr_options.review.judge.facts import HistoryReading
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
@@ -169,16 +169,6 @@ def merge(runs: Sequence[Observation]) -> Observation:
 # --- of a history -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _End:
-    """The end of a call; see `Observation`."""
-
-    outcome: Outcome = "lost"
-    text: str | None = None
-    code: int | None = None
-    message: str | None = None
-
-
 def observe(history: History) -> Observation:
     """Return the summary of a history."""
     reading = HistoryReading(history)
@@ -186,6 +176,7 @@ def observe(history: History) -> Observation:
     sent = [event for event in events if isinstance(event, Sent)]
     states = [got.reply.state for _, got in reading.exchanges if got.reply.state is not None]
     end = _end_of_calls(reading)
+    outcome = _outcome_of(end)
     return Observation(
         history.subject,
         history.era,
@@ -200,38 +191,38 @@ def observe(history: History) -> Observation:
         state_bytes=tuple(map(len, states)),
         agreed=reading.agrees,
         readable=readable_state(states[-1]) is not None if states else None,
-        fate=_judge_fate(reading, end.outcome) if history.scenario.changes else None,
-        outcome=end.outcome,
+        fate=_judge_fate(reading, outcome) if history.scenario.changes else None,
+        outcome=outcome,
         text=end.text,
         code=end.code,
-        message=end.message,
+        message=end.message if outcome == "refused" else None,
     )
 
 
-def _end_of_calls(reading: HistoryReading) -> _End:
-    """Return the end of the calls: the first that did not complete, or else the last."""
-    end = _End()
+def _end_of_calls(reading: HistoryReading) -> Reply:
+    """Return the last reply of the first call that did not complete, or else of the last call."""
+    end = Reply(nothing=LOST)
     for call in range(1, reading.calls + 1):
         replies = reading.replies_to(call)
         last = replies[-1]
         results = [reply for reply in replies if reply.is_result]
         if reading.history.scenario.takes_tasks:
             results = [] if last.code is not None else reading.ended_looks
-        end = _end_with([*results, last][0])
-        if end.outcome not in ("completed", "tool_error"):
+        end = [*results, last][0]
+        if _outcome_of(end) not in ("completed", "tool_error"):
             return end
     return end
 
 
-def _end_with(result: Reply) -> _End:
-    """Return the end of a call with a last reply."""
-    if result.status == "cancelled":
-        return _End("cancelled")
-    if result.code is not None:
-        return _End("refused", code=result.code, message=result.message)
-    if not result.is_result:
-        return _End("hung" if result.nothing == HUNG else "lost")
-    return _End("tool_error" if result.is_error else "completed", text=result.text)
+def _outcome_of(end: Reply) -> Outcome:
+    """Return the outcome of a call with this last reply."""
+    if end.status == "cancelled":
+        return "cancelled"
+    if end.code is not None:
+        return "refused"
+    if not end.is_result:
+        return "hung" if end.nothing == HUNG else "lost"
+    return "tool_error" if end.is_error else "completed"
 
 
 def _judge_fate(reading: HistoryReading, outcome: Outcome) -> Fate:
