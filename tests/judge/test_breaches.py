@@ -150,6 +150,22 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
     assert f"({len(history.exchanges) - len(numbers)} other requests are not shown; " in told[0]
 
 
+def test_a_story_names_the_latest_runs_with_open_calls_and_tells_what_repeats_once() -> None:
+    first, *_ = played("clean-tokyo").exchanges
+    many = [
+        replace(event, exchange=number, sending=number, call=number)
+        for number in range(1, 31)
+        for event in first
+    ]
+    history = replace(played("clean-tokyo"), events=tuple(many))
+    left_open = tuple((f"case-{number}", number) for number in range(1, 8))
+    problem = Problem("bills-are-due", None, "x", "y")
+    told = story(Breach(history, problem, set_up=True, open_before=left_open))
+    assert "7 of case-7, 6 of case-6, " in told[1]
+    assert "3 of case-3, those of 2 other runs)" in told[1]
+    assert [line for line in told if "lines 30 times)" in line]
+
+
 def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     length = len(shrunk("leaves", 0)[0].history.exchanges)
     for most, is_played in (length, True), (length - 1, False):

@@ -14,15 +14,18 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.deployments.remote import Remote
+from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world import ledger_file
 from mrtr_options.review.check import plan, review, targets
 from mrtr_options.review.check.breaches import GIVE_UP
+from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.contract import violations
 from mrtr_options.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.settings import Settings
@@ -280,6 +283,20 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     assert code == int(breaks), printed
     assert ("breaks" in printed) == breaks, printed
     assert says in printed
+
+
+def test_a_slow_server_gets_parts_of_the_cases_that_keep_the_contract_in_its_seconds() -> None:
+    pace = plan.Pace(0.5)
+    cases = systematic()
+    chosen, parts, left_out = pace.within(cases, plan.CASE_SECONDS)
+    requests = [plan.requests_of(each.script) for each in chosen]
+    assert max(requests) <= plan.MOST_REQUESTS
+    assert pace.seconds * sum(requests) <= plan.CASE_SECONDS
+    assert parts == len([each for each in chosen if each not in cases]) > 5
+    assert left_out == len(cases) - len(chosen)
+    for each in chosen:
+        assert violations(anyio.run(run, subject_named("E"), each)) == [], each.name
+    assert plan.Pace().within(cases, 0) == (cases, 0, 0)
 
 
 @pytest.mark.parametrize(
