@@ -294,6 +294,8 @@ def test_a_slow_server_gets_parts_of_the_cases_that_keep_the_contract_in_its_sec
     assert pace.seconds * sum(requests) <= plan.CASE_SECONDS
     assert parts == len([each for each in chosen if each not in cases]) > 5
     assert left_out == len(cases) - len(chosen)
+    calls = {call for step in plan.part_of(cases[0]).script for call in step.calls}
+    assert 9 < len(calls) <= plan.MOST_CALLS
     for each in chosen:
         assert violations(anyio.run(run, subject_named("E"), each)) == [], each.name
     assert plan.Pace().within(cases, 0) == (cases, 0, 0)
