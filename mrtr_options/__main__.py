@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import getdoc
 
 from mrtr_options.review import cli
-from mrtr_options.terminal import PROGRAM, Parser, prepare_output, refuse, run
+from mrtr_options.terminal import PROGRAM, Parser, refuse, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,13 +21,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: The arguments; None for those of this process.
     """
-    prepare_output()
     given = sys.argv[1:] if argv is None else list(argv)
+    return run(lambda: _run(given))
+
+
+def _run(given: Sequence[str]) -> int:
     _refuse_empty(given)
     args, unknown = _parser(given).parse_known_args(given)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return run(lambda: args.run(args))
+    return args.run(args)
 
 
 def _parser(given: Sequence[str]) -> Parser:

@@ -35,7 +35,7 @@ ASCII = {"≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
 """Replacements for characters that an encoding lacks; a question mark replaces every other."""
 
 
-def prepare_output() -> None:
+def _prepare_output() -> None:
     """Have standard output show ASCII in place of characters that its encoding lacks."""
     codecs.register_error("mrtr-ascii", _in_ascii)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -92,6 +92,7 @@ def run(command: Callable[[], int]) -> int:
     Bad input ends the program with one line and code 2. Ctrl-C is code 130. A reader that has gone
     (`| head`) is code 0.
     """
+    _prepare_output()
     try:
         code = command()
         sys.stdout.flush()

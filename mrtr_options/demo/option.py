@@ -23,7 +23,7 @@ from rich.text import Text
 from mrtr_options.demo.call import ERAS, Call, Era, Outcome, Step, User, agreeable
 from mrtr_options.errors import refuse
 from mrtr_options.sdk.handler import AnyServer
-from mrtr_options.terminal import Parser, console, plural, prepare_output, print_step, run
+from mrtr_options.terminal import Parser, console, plural, print_step, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at
 
@@ -40,7 +40,6 @@ def demo(server: AnyServer, path: str) -> None:
         server: The module's server.
         path: The module's `__file__`.
     """
-    prepare_output()
     sys.exit(run(lambda: main(server, Path(path), sys.argv[1:])))
 
 

@@ -61,10 +61,8 @@ FATES = {
 """The fate of a call whose client has no result, in words."""
 
 
-def outcome(played: Played | None) -> str:
+def outcome(played: Played) -> str:
     """Return how a case ended: audits/bills, of each run of a race, and the fate of the call."""
-    if played is None:
-        return ""
     what = FATES.get(played.fate, "")
     if played.fate == "limitation":
         return what
@@ -88,9 +86,9 @@ def said(played: Played, besides: Collection[str] = ()) -> str:
     return ": ".join(filter(None, (outcome(played), listed(words))))
 
 
-def attack(played: Played | None) -> str:
+def attack(played: Played) -> str:
     """Return whether an attack succeeded, in a word."""
-    if played is None or played.taken is None:
+    if played.taken is None:
         return ""
     if played.fate == "limitation":
         return FATES["limitation"]
