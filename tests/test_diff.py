@@ -12,7 +12,7 @@ from rich.console import Console
 from documents.tables import diff_of_e_and_f
 from mrtr_options import terminal
 from mrtr_options.__main__ import main
-from mrtr_options.demo.diff import written
+from mrtr_options.demo import diff
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
@@ -98,6 +98,9 @@ def test_an_option_is_read_in_one_look(letter: str) -> None:
 def test_the_lines_of_the_sdk_are_counted_however_a_file_names_it(uses: str) -> None:
     assert stand_ins(uses) == stand_ins("from mrtr_options.sdk.single_use import SqliteStore")
     assert stand_ins(uses)
+    mine = diff.Written("mine", "mine.py", uses)
+    shown, _ = diff.stand_ins(mine, diff.written("E"))
+    assert "class SqliteStore" in shown.source
 
 
 def test_diff_runs_no_file_of_a_stranger(tmp_path: Path) -> None:
@@ -136,7 +139,7 @@ def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs
     assert '     server = build_server("weather-f", call_weather)' in said  # only indented
     assert said[-1].startswith("2 changed lines of author code")
     file = tmp_path / "guarded.py"
-    file.write_text(written("F+legacy-shim").source, encoding="utf-8")
+    file.write_text(diff.written("F+legacy-shim").source, encoding="utf-8")
     load(file, Settings(MemoryLedger()))
 
 

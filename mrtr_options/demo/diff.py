@@ -8,7 +8,6 @@ them.
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -37,7 +36,7 @@ from mrtr_options.tool.author_code import (
 )
 from mrtr_options.tool.catalogue import DECK, Option
 from mrtr_options.tool.notation import option_and_words
-from mrtr_options.tool.sizes import BASELINE, stat
+from mrtr_options.tool.sizes import BASELINE, modules_of, stat
 from mrtr_options.tool.wrapped import AROUND, source_of
 
 WIDE = 140
@@ -171,8 +170,6 @@ def _print(
 
 # --- stand-ins ------------------------------------------------------------------------------------
 
-_SDK = "mrtr_options.sdk."
-
 
 def stand_ins(left: Written, right: Written) -> tuple[Written, Written]:
     """Return the stand-ins of two options: the modules of `sdk` that only one of them imports.
@@ -182,23 +179,18 @@ def stand_ins(left: Written, right: Written) -> tuple[Written, Written]:
     """
     of_left = _sdk_modules(left.source)
     of_right = _sdk_modules(right.source)
-    return (
-        _as_one(left.name, [name for name in of_left if name not in of_right]),
-        _as_one(right.name, [name for name in of_right if name not in of_left]),
-    )
+    return _as_one(left.name, of_left - of_right), _as_one(right.name, of_right - of_left)
 
 
-def _sdk_modules(source: str) -> list[str]:
+def _sdk_modules(source: str) -> set[str]:
     """Return the modules and packages of `sdk` that a file imports, by their names there."""
-    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
-    modules = [node.module or "" for node in nodes]
-    return [name.removeprefix(_SDK).split(".")[0] for name in modules if name.startswith(_SDK)]
+    return {name.split(".")[2] for name in modules_of(source)}
 
 
-def _as_one(option: str, names: Sequence[str]) -> Written:
+def _as_one(option: str, names: Iterable[str]) -> Written:
     """Return the text of some modules of `sdk`, one after the other."""
     files: list[Path] = []
-    for name in names:
+    for name in sorted(names):
         package = DECK / "sdk" / name
         files += sorted(package.glob("[!_]*.py")) if package.is_dir() else [DECK / f"sdk/{name}.py"]
     paths = ", ".join(str(path.relative_to(DECK)) for path in files)

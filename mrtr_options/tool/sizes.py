@@ -88,7 +88,7 @@ def stand_ins(source: str) -> list[Path]:
     found: list[Path] = []
     waiting = [source]
     while waiting:
-        for name in _imports(waiting.pop()):
+        for name in modules_of(waiting.pop()):
             file = _file_of(name)
             if file not in found:
                 found.append(file)
@@ -102,7 +102,7 @@ def _file_of(module: str) -> Path:
 
 
 @cache
-def _imports(source: str) -> frozenset[str]:
+def modules_of(source: str) -> frozenset[str]:
     """Return the modules of `sdk` that a text uses, also in functions: L imports its engine there.
 
     A name of `sdk` itself, as in `from mrtr_options import sdk`, stands for the module it is in.
