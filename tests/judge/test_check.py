@@ -14,6 +14,8 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.deployments.remote import Remote
+from mrtr_options.review.bench.history import History, Received
+from mrtr_options.review.bench.messages import HUNG, Era, Reply
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
@@ -308,6 +310,7 @@ def test_a_slow_server_gets_parts_of_the_cases_that_keep_the_contract_in_its_sec
         ("shelf", "shelf is a folder"),
         ("shelf.nothing", "'shelf.nothing' is not an option, a file, a module or a URL"),
         ("nothing.tool", "'nothing.tool' is not an option, a file, a module or a URL"),
+        ("http://127.0.0.1:1/mcp,127.0.0.1:2 --ledger it", "'127.0.0.1:2' is not a URL"),
     ],
 )
 def test_a_module_is_found_without_running_its_package_and_what_is_none_is_refused(
@@ -321,7 +324,37 @@ def test_a_module_is_found_without_running_its_package_and_what_is_none_is_refus
     for name in ("notes.txt", "runs/tool.py"):
         (tmp_path / name).touch()
     assert targets.file_of("runs.tool") == tmp_path / "runs" / "tool.py"
-    assert says in refusal(main, ["check", target])
+    assert says in refusal(main, ["check", *target.split()])
+
+
+@pytest.mark.parametrize(
+    ("first", "says"),
+    [
+        (Reply(nothing=HUNG), "the first call of my_server.py has no response after 7 seconds"),
+        (Reply(code=-32601, message="no such method"), "takes no tool calls: no such method"),
+    ],
+)
+def test_a_server_whose_first_call_gives_nothing_to_judge_is_refused(
+    first: Reply, says: str
+) -> None:
+    async def play(scenario: Scenario) -> History:
+        return History("?", scenario, "one", 1, (Received(1, 1, 0, 1, 0, first),))
+
+    with pytest.raises(targets.CannotJudge, match=says):
+        anyio.run(targets.check_first_call, play, "my_server.py", 7.0)
+
+
+def test_instances_that_speak_no_era_in_common_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eras: dict[str, list[Era]] = {"http://old/mcp": ["legacy"], "http://new/mcp": ["modern"]}
+
+    async def eras_of(url: str, hang_seconds: float) -> list[Era]:
+        return eras[url]
+
+    monkeypatch.setattr(targets.remote, "eras_of", eras_of)
+    said = refusal(main, ["check", ",".join(eras), "--ledger", str(tmp_path / "ledger.sqlite")])
+    assert "these instances speak no era in common" in said
 
 
 def test_a_server_without_the_tool_is_refused(

@@ -20,7 +20,7 @@ from mrtr_options.review.bench.deployments import Deployment
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.faults import EXPLORED
 from mrtr_options.review.bench.history import Request
-from mrtr_options.review.bench.messages import ERAS, Era
+from mrtr_options.review.bench.messages import ERAS
 from mrtr_options.review.bench.scenario import Scenario, Words, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.steps import Step
@@ -185,7 +185,6 @@ class Proposal:
         kinds: The kinds of faults that are tried in a call.
         setups: The clients and the fleets of that call; the risks are those of the first.
         fresh: Starts servers that have answered nothing; None if none can be started.
-        measured_by: The era of the client that measures how long a request takes.
     """
 
     subject: Subject
@@ -193,7 +192,6 @@ class Proposal:
     kinds: Collection[str] = tuple(EXPLORED)
     setups: Sequence[Scenario] = (calling(),)
     fresh: Callable[[], AbstractAsyncContextManager[Deployment]] | None = None
-    measured_by: Era = "modern"
 
 
 @dataclass(frozen=True)
@@ -314,7 +312,7 @@ class Planner:
 
     async def _measured_pace(self) -> Pace:
         """Measure how long a request with one effect takes."""
-        era = self._proposal.measured_by
+        era = self._proposal.setups[0].setup.era
         scenario = named("unknown-place", era).on_one()
         times: list[float] = []
         async with self._where.started(self._proposal.subject, scenario) as instances:

@@ -321,7 +321,6 @@ async def check_url(
         # Any client may call a running server, also one that sends more than was asked.
         [name for name in PLAYABLE if name not in ASKED],
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
-        measured_by=eras[0],
     )
     where = remote.Remote(urls, ledger, extent.hang_seconds, eras)
     review = Review(proposal, where, extent, report, listeners)
