@@ -233,6 +233,8 @@ class Forge(Step):
             if self.only not in ("", name) and not self.only.startswith(f"{name}{_AS_TOLD}"):
                 continue
             reply = await self._send(player, answers, name, state)
+            if not left:
+                continue
             says = f"{reply.message} {reply.data}"
             for number, signed in enumerate(signed_as_told(state, says), start=1):
                 as_told = f"{name}{_AS_TOLD} ({number})"
