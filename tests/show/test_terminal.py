@@ -57,7 +57,7 @@ def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch
 
 PRINTING: dict[str, list[str]] = {
     "tour": [],
-    "check": ["option_z_other.py", "--only", "lost-final,clean-tokyo", "--faults", "1"],
+    "check": ["option_z_other.py", "--only", "lost-final,clean-tokyo", "--faults", "1", "--all"],
     "diff": ["F", "F+guard", "--all"],
     "explore": ["E", "F+guard"],
     "matrix": ["--options", "EF", "--only", "lost-final,fork"],
