@@ -76,12 +76,23 @@ def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observatio
     assert {each.name for each, _ in refuted} == {"bill-once-lost-final"}
 
 
+@pytest.mark.parametrize(("times", "why"), [(1, "the author's code was entered once"), (3, None)])
+def test_code_that_is_entered_once_is_not_entered_again(times: int, why: str | None) -> None:
+    own = guarantees.guarantees_of(SUBJECTS["E"])
+    assert own is not None
+    declared = {each.name: each for each in guarantees.declared(own)}
+    entries = {"call_weather": times}
+    seen = Observation("E", "modern", "one", "clean-springfield", entries=entries)
+    assert declared["re-execution-visible"].find_problem(seen) == why
+
+
 @pytest.mark.parametrize(
     ("outcome", "audit", "bill", "verdict"),
     [
         ("completed", 1, 1, "once"),
         ("completed", 1, 0, "missing"),
         ("completed", 0, [1, 2], "duplicated"),
+        ("cancelled", 1, 0, "missing"),
         ("refused", 1, 0, "refused"),
         ("refused", 1, 2, "duplicated"),
         ("lost", 1, 0, "lost"),
