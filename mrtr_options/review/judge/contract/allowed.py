@@ -115,18 +115,17 @@ def _is_old(calls: Calls, token: Token, now: float) -> bool:
 
     If its round was delivered twice, a server may count from the first delivery.
     """
-    round_of = calls.exchanges[token.exchange]
     same = [
         each.at
-        for each in calls.with_state(token.request.state or "")
-        if each.fingerprint == round_of.fingerprint
+        for each in calls.with_state(token.origin.request.state or "")
+        if each.fingerprint == token.origin.fingerprint
     ]
     return now - min([token.at, *same]) > SURELY_GOOD_SECONDS
 
 
 def _is_elsewhere(one: Exchange) -> bool:
     """Return whether the server that handed out a request's state is not the one that is asked."""
-    return one.token is not None and (one.token.ring, one.token.home) != (one.ring, one.home)
+    return one.token is not None and (one.token.ring, one.token.origin.home) != (one.ring, one.home)
 
 
 def _rule_on_modern(calls: Calls, one: Exchange) -> Ruling:
@@ -163,9 +162,9 @@ def _allow_if_taken(calls: Calls, one: Exchange) -> list[Allowed]:
     """
     assert one.token is not None
     requests = [one.request]
-    if fits_the_schema(one.token.request):
-        arguments = one.token.request.sent_arguments
-        requests.append(replace(one.request, arguments=arguments))
+    before = one.token.origin.request
+    if fits_the_schema(before):
+        requests.append(replace(one.request, arguments=before.sent_arguments))
     taken = [replace(one, sent=replace(one.sent, request=each)) for each in requests]
     return [each for other in taken for each in _allow_all_places(calls, other).responses]
 
@@ -178,9 +177,10 @@ def _broken_by_state(one: Exchange) -> Rule | None:
         return None
     if len(request.state or "") > MAX_TOKEN_BYTES:
         return rules.STATES_ARE_SHORT
-    if token.request.principal != request.principal:
+    before = token.origin.request
+    if before.principal != request.principal:
         return rules.STATE_IS_BOUND_TO_ITS_PRINCIPAL
-    if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):
+    if not fits_the_schema(before) or location_of(before) != location_of(request):
         return rules.STATE_IS_BOUND_TO_ITS_CALL
     if one.at - token.at > EXPIRES_SECONDS + _GRACE_SECONDS:
         return rules.STATE_EXPIRES

@@ -68,24 +68,18 @@ class Token:
 
     Attributes:
         state: Its text.
-        exchange: The number of the exchange that handed it out.
-        request: The request of that exchange.
+        origin: The request that it was the response to.
         position: The call's position with it.
         at: The time in seconds.
         ring: The number of times that all keys had been replaced.
-        home: The instance, and how often that had been replaced.
-        root: The sending of the first request of its call.
         parents: The states before it in its call.
     """
 
     state: str
-    exchange: int
-    request: Request
+    origin: Exchange
     position: Position
     at: float
     ring: int
-    home: tuple[int, int]
-    root: int
     parents: tuple[str, ...]
 
 
@@ -94,7 +88,9 @@ class Exchange:
     """One request, with what was known when it was sent.
 
     Attributes:
-        at, ring, home, root: See `Token`.
+        at, ring: See `Token`.
+        home: The instance, and how often that had been replaced.
+        root: The sending of the first request of its call.
         token: The state that it came with, if it was handed out.
         respelled: Whether that state is spelled in another way than it was handed out.
         position: The position of its call.
@@ -408,7 +404,7 @@ class Calls:
         """Return the root of a request: that of its state, or its own sending without one."""
         if token is None:
             return sent.sending
-        return self._roots.get((sent.request.state or "", sent.call), token.root)
+        return self._roots.get((sent.request.state or "", sent.call), token.origin.root)
 
     def _read_response(self, turn: int, got: Received) -> None:
         one = self.exchanges[got.exchange]
@@ -435,13 +431,10 @@ class Calls:
             parents = (*parents, one.request.state)
         token = Token(
             reply.state,
-            exchange=got.exchange,
-            request=one.request,
+            origin=one,
             position=position,
             at=self._now,
             ring=self._ring,
-            home=one.home,
-            root=one.root,
             parents=parents,
         )
         who = one.request.principal
