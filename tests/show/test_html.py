@@ -10,7 +10,7 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.check.report import Report, risks
+from mrtr_options.review.check.report import Report
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.review.show.html import write_page
@@ -26,7 +26,6 @@ def report_of(target: str, *faults: str) -> Report:
         history = anyio.run(run, subject, call.under(parse(each)))
         report.explored.take(history.scenario.faults, anomalies_in(history))
         report.histories[each] = history
-    report.risks = risks(report.explored, {})
     report.left_out["that need <time> to pass"] = 7
     return report
 

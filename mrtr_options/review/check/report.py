@@ -6,7 +6,6 @@ Knows breaches and anomalies; nothing of how they were found.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import mrtr_options.review.judge.contract.rules as rules
@@ -85,25 +84,6 @@ class Risk:
         }
 
 
-def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk]:
-    """Return the anomalies that were found, money first.
-
-    Args:
-        explored: The results of a call under faults.
-        shown: The anomalies of the schedules in `ALSO`, by slug.
-    """
-    found: list[Risk] = []
-    for anomaly in ANOMALIES:
-        counterexamples = [
-            names_of(faults) for faults in explored.counterexamples.get(anomaly.name, [])
-        ]
-        if "" not in counterexamples:
-            counterexamples += [slug for slug, names in shown.items() if anomaly.name in names]
-        if counterexamples:
-            found.append(Risk(anomaly, tuple(sorted(counterexamples, key=rank))))
-    return found
-
-
 NEVER_LOOKED_AT = (
     "standard input and output",
     "effects of other tools, resources and prompts",
@@ -124,10 +104,9 @@ class Report:
         tools: The server's listing, once it was read.
         observations: The observations under the schedules.
         broken: Its own guarantees that it breaks, each with an observation.
-        risks: Anomalies that the contract allows and users may not want.
         explored: The result of a call under each set of faults; None if that was not tried.
         otherwise: The same results for a client that calls again, and for other fleets.
-        shown: The anomalies of the schedules in `risks.ALSO`, by slug.
+        shown: The anomalies of the schedules in `ALSO`, by slug.
         histories: The history of each counterexample, by its faults as `play` takes them, or its
             slug.
         nearest: The most similar option; None if too little was seen.
@@ -150,7 +129,6 @@ class Report:
     tools: Tools = field(default_factory=Tools)
     observations: list[Observation] = field(default_factory=list[Observation])
     broken: Broken = field(default_factory=Broken)
-    risks: list[Risk] = field(default_factory=list[Risk])
     explored: Explored | None = None
     otherwise: list[Explored] = field(default_factory=list[Explored])
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
@@ -175,6 +153,20 @@ class Report:
     def not_tried(self) -> dict[str, str]:
         """The kinds of faults that a call was not made under, with the reasons."""
         return self.explored.not_tried if self.explored else {}
+
+    @property
+    def risks(self) -> list[Risk]:
+        """The anomalies that the contract allows and users may not want, money first."""
+        if self.explored is None:
+            return []
+        found: list[Risk] = []
+        for anomaly in ANOMALIES:
+            sets = [*map(names_of, self.explored.counterexamples.get(anomaly.name, []))]
+            if "" not in sets:
+                sets += [slug for slug, names in self.shown.items() if anomaly.name in names]
+            if sets:
+                found.append(Risk(anomaly, tuple(sorted(sets, key=rank))))
+        return found
 
     def leave_out(self, why: str, runs: int | None = None) -> None:
         """Note a reason why runs were not made.

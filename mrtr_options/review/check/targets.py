@@ -39,7 +39,7 @@ from mrtr_options.review.check.compared import (
     nearest,
 )
 from mrtr_options.review.check.plan import Extent, Proposal
-from mrtr_options.review.check.report import Report, risks
+from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.review import NOBODY, Listeners, Review
 from mrtr_options.review.check.second_bench import second_bench
 from mrtr_options.review.check.states import elsewhere
@@ -439,8 +439,6 @@ async def _judged(report: Report, listeners: Listeners) -> Report:
     if report.own is not None:
         declared = guarantees.declared(report.own)
         report.broken = guarantees.find_broken(report.observations, declared, report.own)
-    if report.explored is not None:
-        report.risks = risks(report.explored, report.shown) + report.risks
     if not report.stopped_early:  # else hardly anything was seen
         found = await nearest(report.observations, listeners.on_option)
         if found and len(found.differs) <= MOST_DIFFERENT * len(report.observations):
