@@ -19,7 +19,7 @@ from mrtr_options.review.explore.counterexamples import Explored, rank
 from mrtr_options.review.judge.anomalies import ANOMALIES, Anomaly
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.contract.task_rules import has_tasks
-from mrtr_options.review.judge.guarantees import Broken
+from mrtr_options.review.judge.guarantees import Broken, declared, find_broken
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.guarantees import Guarantees
 
@@ -103,7 +103,6 @@ class Report:
         first: The first run that breaks each rule, or a smaller one.
         tools: The server's listing, once it was read.
         observations: The observations under the schedules.
-        broken: Its own guarantees that it breaks, each with an observation.
         explored: The result of a call under each set of faults; None if that was not tried.
         otherwise: The same results for a client that calls again, and for other fleets.
         shown: The anomalies of the schedules in `ALSO`, by slug.
@@ -128,7 +127,6 @@ class Report:
     first: dict[str, Breach] = field(default_factory=dict[str, Breach])
     tools: Tools = field(default_factory=Tools)
     observations: list[Observation] = field(default_factory=list[Observation])
-    broken: Broken = field(default_factory=Broken)
     explored: Explored | None = None
     otherwise: list[Explored] = field(default_factory=list[Explored])
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
@@ -153,6 +151,13 @@ class Report:
     def not_tried(self) -> dict[str, str]:
         """The kinds of faults that a call was not made under, with the reasons."""
         return self.explored.not_tried if self.explored else {}
+
+    @property
+    def broken(self) -> Broken:
+        """Its own guarantees that it breaks, each with an observation."""
+        if self.own is None:
+            return []
+        return find_broken(self.observations, declared(self.own), self.own)
 
     @property
     def risks(self) -> list[Risk]:

@@ -44,7 +44,6 @@ from mrtr_options.review.check.review import NOBODY, Listeners, Review
 from mrtr_options.review.check.second_bench import second_bench
 from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.explore import NOT_TRIED, Play
-from mrtr_options.review.judge import guarantees
 from mrtr_options.tool.catalogue import (
     BEGIN,
     CannotLoad,
@@ -436,9 +435,6 @@ async def _guarded(option: Option, extent: Extent) -> str:
 
 
 async def _judged(report: Report, listeners: Listeners) -> Report:
-    if report.own is not None:
-        declared = guarantees.declared(report.own)
-        report.broken = guarantees.find_broken(report.observations, declared, report.own)
     if not report.stopped_early:  # else hardly anything was seen
         found = await nearest(report.observations, listeners.on_option)
         if found and len(found.differs) <= MOST_DIFFERENT * len(report.observations):
