@@ -10,7 +10,9 @@ from mrtr_options.review.bench.deployments.children import START_SECONDS
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.compared import measured_of_ours
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.show.verdict import describe_judging, show
+from mrtr_options.review.judge.guarantees import judge_history
+from mrtr_options.review.show.verdict import describe_broken, describe_judging, show
+from mrtr_options.tool.catalogue import option_named
 from mrtr_options.tool.notation import option_and_words
 from mrtr_options.tool.sizes import size_of
 from tests.judge.altered import changed, played, replies, without_effects
@@ -24,6 +26,19 @@ def test_broken_names_what_turns_the_verdict() -> None:
     told = report.as_json()
     assert told["holds"] is False
     assert told["broken"] == ["a-report-is-billed"]
+
+
+def test_a_guarantee_of_its_own_that_a_run_breaks_turns_the_verdict() -> None:
+    own = option_named("E").guarantees
+    assert own is not None
+    once = own.model_copy(update={"modern_springfield": "1/1"})
+    for declared, broken in (own, []), (once, ["modern-clean-springfield-counts"]):
+        seen = judge_history(played("clean-springfield"), declared)
+        report = Report("a file", declared, observations=[seen])
+        assert report.as_json()["broken"] == broken
+        assert report.holds == (not broken)
+        told = [line for *_, lines in describe_broken(report) for line in lines]
+        assert any("audit/bill is '3/1', not '1/1'" in line for line in told) == bool(broken)
 
 
 def test_a_report_names_the_runs_with_a_state_and_no_question() -> None:
