@@ -153,7 +153,7 @@ async def test_a_breach_needs_only_earlier_runs_on_its_own_servers(
     results = [result_of(await run(subject, scenario)) for scenario in there]
     review.second = SecondBench(there, results)
     quick = [TOKYO, SPRINGFIELD, breaks]
-    await review.make_runs(Plan([], [], quick, [], [], [], [], Pace()))
+    await review.make_runs(Plan([], quick, [], [], [], [], Pace()))
     assert needed
     assert needed[0] == [SPRINGFIELD if is_second else TOKYO, breaks]
 
@@ -162,7 +162,7 @@ def test_both_benches_have_about_as_many_requests_and_the_crowd_is_the_first_ben
     cases = list(CASES.values())
     quick = cases[: list(CASES).index("crowd")]
     schedules = [each.modern for each in SCHEDULES.values() if each.modern is not None]
-    plan = Plan([], [], quick, schedules, cases[len(quick) :], [TOKYO], [SPRINGFIELD], Pace())
+    plan = Plan([], quick, schedules, cases[len(quick) :], [TOKYO], [SPRINGFIELD], Pace())
     second = plan.second_part
     mine = {id(scenario) for scenario in second}
     first = [each for each in (*quick, *schedules, *plan.long) if id(each) not in mine]

@@ -199,8 +199,7 @@ class Plan:
     """The runs of a review.
 
     Attributes:
-        controls: The calls that have to end well.
-        before: Cases that come before all others.
+        first: The calls that have to end well, and the cases that come before all others.
         quick: The most revealing cases.
         schedules: The schedules with names.
         long: The cases that take long.
@@ -209,8 +208,7 @@ class Plan:
         pace: The time of one request, by which the runs were chosen.
     """
 
-    controls: Sequence[Scenario]
-    before: Sequence[Scenario]
+    first: Sequence[Scenario]
     quick: Sequence[Scenario]
     schedules: Sequence[Scenario]
     long: Sequence[Scenario]
@@ -221,7 +219,7 @@ class Plan:
     @property
     def size(self) -> int:
         """The number of runs, but for the deadly ones."""
-        parts = (self.controls, self.before, self.quick, self.schedules, self.long, self.drawn)
+        parts = (self.first, self.quick, self.schedules, self.long, self.drawn)
         return sum(map(len, parts))
 
     @property
@@ -282,8 +280,8 @@ class Planner:
         # The most revealing runs come first: a broken server has its first breach within seconds.
         quick = [*takewhile(lambda case: case.name != LONG_FROM, cases)]
         long = cases[len(quick) :]
-        controls = self._controls()
-        return Plan(controls, before, quick, schedules, long, at_last, deadly, pace)
+        first = [*self._controls(), *before]
+        return Plan(first, quick, schedules, long, at_last, deadly, pace)
 
     def able(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
         """Return the runs that are asked for and possible there. Count the others as left out."""

@@ -179,7 +179,7 @@ class Review:
         """Make all runs, and shrink the breaches. Only the deadly cases are left."""
         setups = self.proposal.setups if self.extent.bound else ()
         self._expected = self.report.runs + plan.size + len(setups)
-        await self.look([*plan.controls, *plan.before, *plan.quick])
+        await self.look([*plan.first, *plan.quick])
         await self._look_at_tasks()
         await self._look_by_name(plan.schedules)
         await self.look(plan.long)
