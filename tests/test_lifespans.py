@@ -102,7 +102,10 @@ async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_t
     assert held.log[4:] == ["opens", "open", "in", "closes", "closed"]
 
 
-async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order() -> None:
+@pytest.mark.parametrize("raised", [ValueError("odd"), pytest.fail.Exception("not as expected")])
+async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order(
+    raised: BaseException,
+) -> None:
     ended: list[str] = []
 
     @asynccontextmanager
@@ -114,10 +117,11 @@ async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order(
         async with served(sdk.build_server("restaurant", tool(), resources=[resource()])) as url:
             async with client_of(url, answering()) as caller:
                 await caller.list_tools()
-            raise ValueError("of the block")
+            raise raised
 
-    with pytest.raises(ValueError, match="of the block"):
+    with pytest.raises(type(raised)) as told:
         await block()
+    assert told.value is raised
     assert ended == ["in order"]
 
 

@@ -64,6 +64,15 @@ def test_what_is_no_handler_is_refused_where_it_is_used(user: str) -> None:
         assert "\n" not in str(refusal.value)
 
 
+def test_a_handler_may_have_annotations_that_only_a_type_checker_can_see() -> None:
+    async def handler(ctx: Any, params: Any) -> types.CallToolResult:
+        return sdk.text("")
+
+    handler.__annotations__["ctx"] = "OnlyForTypeCheckers"
+    for user in WRAPPERS.values():
+        user(handler)
+
+
 def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None:
     steps = cast("Any", sdk.ToolBuilder[Any]())
     for add in (partial(steps.step, "when"), steps.end):
@@ -78,11 +87,23 @@ NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
 ASYNC = cast("Any", book_in_line)
 FOREIGN = Mock(middleware=[])  # like fastmcp's FastMCP, which has `middleware` and `add_tool`
 STORE = cast("Any", sdk.ContinuationStore())
+KEYS = [b"0123456789abcdef0123456789abcdef"]
+WITH_CONTEXT = types.CreateMessageRequestParams(
+    messages=[], max_tokens=9, include_context="allServers"
+)
+build = cast("Any", partial(sdk.build_server, "restaurant"))
+
+
+def task(handler: Any) -> Any:
+    return sdk.TaskStore(version="1").task(handler)
+
+
 MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
     ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
     ("takes the names of arguments", lambda of: GUARD(same="amount")),
+    (r"names \['amount'\], and its", lambda of: build(of(wrappers=[GUARD(same=["amount"])]))),
     ("takes a repeat_note of 1 to", lambda of: GUARD(repeat_note="")),
     (r"takes a whole number for attempts, not 1\.5", lambda of: GUARD(attempts=1.5)),
     ("for principal that is not async", lambda of: sdk.Settings(principal=ASYNC)),
@@ -91,11 +112,18 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     (r"annotations=mcp_types\.ToolAn", lambda of: of(annotations={"readOnlyHint": True})),
     ("takes a pydantic model", lambda of: of(arguments=Booking(guest="Ada"))),
     ("with a field for each argument", lambda of: of(arguments=RootModel[list[str]])),
+    (r"settings=\.\.\. takes sdk\.Settings", lambda of: build(of(), settings={"keys": KEYS})),
+    ("is a list of bytes, one entry", lambda of: sdk.Settings(keys=cast("Any", KEYS[0]))),
+    ("takes no tools, tool_choice or", lambda of: sdk.sampling("summary", WITH_CONTEXT)),
+    ("are kept for a principal", lambda of: sdk.ResumingClient(Mock(), calls=Mock())),
+    ('is "form" or "state", not', lambda of: sdk.DurableStore(while_working=cast("Any", "task"))),
+    ("a version of 1 to 100 characters", lambda of: sdk.TaskStore(version="1" * 101)),
     ("a name and tools", lambda of: sdk.build_server(of())),
     ("build_server takes lists", lambda of: sdk.build_server("x", of(), resources=STORE)),
     ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
     (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=sdk.legacy_shim(CONTINUED)))),
     (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
+    ("makes a text of the task of", lambda of: high_tier(of(handler=task(book_in_line)))),
     ("not an MCPServer or Server of the package mcp", lambda of: of().add_to(FOREIGN)),
     ("not an MCPServer or Server of the package mcp", lambda of: sdk.protect(FOREIGN)),
 ]

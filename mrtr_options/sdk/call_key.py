@@ -285,11 +285,13 @@ def check_naming(
         ValueError: No argument has this name; or unknown callers would share calls.
     """
     naming = getattr(handler, NAMES_CALLS, None)
-    if not isinstance(naming, CallNaming) or naming.call is None:
+    if not isinstance(naming, CallNaming):
         return
     known = ", ".join(arguments) or "none"
     if unknown := [each for each in naming.same or () if each not in arguments]:
         raise ValueError(f"same=... of {tool!r} names {unknown}, and its arguments are: {known}")
+    if naming.call is None:
+        return
     if isinstance(naming.call, str) and naming.call not in arguments:
         raise ValueError(
             f"calls of {tool!r} are named by its argument {naming.call!r}, and its arguments are:"

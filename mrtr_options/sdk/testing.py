@@ -47,7 +47,7 @@ async def served(server: AnyServer) -> AsyncGenerator[str]:
 
     What the block raises comes out as it is, when the server has ended.
     """
-    raised: Exception | None = None
+    raised: BaseException | None = None
     with closing(listen(0)) as listener:
         host, port = listener.getsockname()
         web = web_server(server, listener)
@@ -63,8 +63,6 @@ async def served(server: AnyServer) -> AsyncGenerator[str]:
                 yield f"http://{host}:{port}{PATH}"
             except BaseException as error:
                 web.config.timeout_graceful_shutdown = 1  # what is at work is cut short
-                if not isinstance(error, Exception):
-                    raise
                 raised = error
             finally:
                 web.should_exit = True
