@@ -79,26 +79,47 @@ async def test_a_connection_that_broke_while_a_round_was_taken_leaves_no_round_t
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Break the connection after the database has taken the round, before the store hears so."""
+    db = store._db  # pyright: ignore[reportPrivateUsage]
+    transaction = db.transaction
 
-    def lose_the_response_to(statement: bytes) -> None:
-        db = store._db  # pyright: ignore[reportPrivateUsage]
-        execute = db.execute
+    @contextmanager
+    def lose_the_commit() -> Generator[None]:
+        with transaction():
+            yield
+        db.close()
+        raise psycopg.OperationalError("the connection is lost")
 
-        def lose(query: bytes, *args: Any) -> Any:
-            response = execute(query, *args)
-            if statement in query:
-                db.close()
-                raise psycopg.OperationalError("the connection is lost")
-            return response
-
-        monkeypatch.setattr(db, "execute", lose)
-
-    lose_the_response_to(b"INSERT")
+    monkeypatch.setattr(db, "transaction", lose_the_commit)
     assert await store.reserve(await claim(store, "number", lease_seconds=0)) is None
-    lose_the_response_to(b"UPDATE guard_rounds")
+    db = store._db  # pyright: ignore[reportPrivateUsage]
+    execute = db.execute
+
+    def lose_the_response(query: bytes, *args: Any) -> Any:
+        response = execute(query, *args)
+        if b"UPDATE guard_rounds" in query:
+            db.close()
+            raise psycopg.OperationalError("the connection is lost")
+        return response
+
+    monkeypatch.setattr(db, "execute", lose_the_response)
     assert await store.take_over(await claim(store, "number"))
     with pytest.raises(Pending):
         await take(store, "number")
+
+
+async def test_what_the_database_refuses_on_a_good_connection_is_told_at_once(
+    store: PostgresStore,
+) -> None:
+    refused: list[Any] = []
+
+    def refuse() -> None:
+        refused.append(store._db)  # pyright: ignore[reportPrivateUsage]
+        raise psycopg.errors.DiskFull("no space left")
+
+    with pytest.raises(Unusable, match="no space left"):
+        await store._use(refuse)  # pyright: ignore[reportPrivateUsage]
+    assert await take(store, "number") is None
+    assert refused == [store._db]  # pyright: ignore[reportPrivateUsage]
 
 
 @contextmanager

@@ -147,16 +147,14 @@ def digest_of_answers(answers: types.InputResponses) -> str:
 
 
 def put_in_new_round(
-    result: Result,
+    result: types.InputRequiredResult,
     stamp: Stamp,
     call: NamedCall | None = None,
     effects: CallEffects | None = None,
     *,
     has_begun: bool = False,
-) -> Result:
-    """Return a result with a new round's number in its state, if it asks."""
-    if not isinstance(result, types.InputRequiredResult):
-        return result
+) -> types.InputRequiredResult:
+    """Return a result that asks, with a new round's number in its state."""
     check_protected()
     effects = effects or CallEffects()
     state = RoundState(

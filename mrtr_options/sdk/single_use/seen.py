@@ -50,17 +50,13 @@ class Seen(NamedTuple):
             return "in doubt"
         return "open" if self.outcome is None or self.is_unanswerable is not None else "ended"
 
-    def recorded(self, claim: Claim) -> str | None:
-        """Return the recorded outcome of a round that is taken.
-
-        None if this delivery has taken it: the connection broke after that.
+    def recorded(self, claim: Claim) -> str:
+        """Return the recorded outcome of a round that another delivery has taken.
 
         Raises:
             Spent, Pending, Abandoned: There is none for this claim.
             Unanswered: It is a question that is too old.
         """
-        if self.owner == claim.owner:
-            return None
         if claim.is_first and self.arguments != claim.arguments:
             raise OtherArguments(self.became())
         if self.outcome is None:

@@ -361,6 +361,8 @@ class SqlStore:
         is_full = False
         while True:
             seen = self._look_at(claim, values)
+            if seen.owner == claim.owner:  # the connection broke when it was taken
+                return None
             if not self._may_take(claim, seen):
                 return seen.recorded(claim)
             if is_full:
@@ -388,8 +390,6 @@ class SqlStore:
         Raises:
             Forgotten: It is too old.
         """
-        if seen.owner == claim.owner:
-            return False
         if self._is_forgotten(claim, seen):
             raise Forgotten
         return seen.is_free(claim)
