@@ -268,6 +268,23 @@ async def test_a_call_that_its_engine_drops_ends_without_an_error() -> None:
     await anyio.to_thread.run_sync(work.close)
 
 
+async def test_a_task_that_outlives_its_handler_does_and_asks_nothing(sqlite: str) -> None:
+    left: list[Ctx] = []
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        left.append(ctx)
+        return result("done")
+
+    world = World()
+    async with served(sqlite, world, handler) as send:
+        assert text_of(await send()) == "done"
+        (ctx,) = left
+        for late in ctx.step("late", lambda key: world.do("late", key)), ctx.elicit(who()):
+            with pytest.raises(RuntimeError, match="this call has ended"):
+                await late
+    assert world.kinds() == []
+
+
 async def test_a_step_gives_back_what_its_record_has(engine: str) -> None:
     async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         return result(repr(await ctx.step("effect", lambda key: ("a", {1: None}))))
@@ -282,6 +299,7 @@ async def test_what_a_round_brings_is_refused_where_the_call_has_no_room_for_it(
     long = named("x" * (MAX_BYTES - 300), "one")
     async with served(engine, World()) as send:
         asked = await send()
+        assert await refused(send, x="x" * MAX_BYTES) == "too_long"
         for answers in named("x" * MAX_BYTES, "one"), long:
             assert await refused(send, answers, asked) == "too_long"
         assert key_of(await send(named("Ann", "one"), asked)) == "two"
@@ -302,9 +320,10 @@ async def test_what_is_asked_again_takes_room_too(sqlite: str) -> None:
 
 async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
     async with served(engine, World()) as send:
-        for state in "", "x", "x.0", "x.0.later", "x.-1", "x.0.sooner", "x." + "9" * 5000:
+        for state in "", "x", "x.0", "x.0.0.later.", "x.-1", "x.1.0.0.said", "x." + "9" * 5000:
             asked = types.InputRequiredResult(request_state=state)
-            assert await refused(send, named("Ann"), asked) == "unknown_call"
+            for answers in named("Ann"), None:
+                assert await refused(send, answers, asked) == "unknown_call"
 
 
 async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sqlite: str) -> None:

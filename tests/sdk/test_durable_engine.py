@@ -44,14 +44,18 @@ from tests.sdk.durable_calls import (
     refused,
     served,
 )
-from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, until, who
 from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
-async def test_without_a_url_calls_are_kept_in_a_file_that_goes_with_the_engine() -> None:
+async def test_without_a_url_calls_are_kept_in_a_file_that_goes_with_the_engine(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     async with served(None, World()) as send, process(None) as here:
+        send.store.try_database(None)
+        assert "a restart ends them" in capsys.readouterr().err
         file = anyio.Path(here.url.removeprefix("sqlite:///"))
         first = await send()
         assert await file.is_file()
@@ -70,6 +74,9 @@ async def test_a_second_database_or_event_loop_in_one_process_is_refused(sqlite:
         with pytest.raises(WrongDatabase, match="another database"):
             async with served("sqlite:///elsewhere", World()):
                 pass
+        with pytest.raises(RuntimeError, match="open already"):
+            async with send.store.serving(None, database=sqlite):
+                pass
         assert key_of(await send()) == "one"
 
 
@@ -83,20 +90,27 @@ async def test_a_file_that_another_process_has_is_refused(shared_folder: Path) -
                 pass
 
 
-@pytest.mark.parametrize("method", ["launch", "destroy"])
+@pytest.mark.parametrize(
+    ("method", "error", "told"),
+    [
+        ("launch", OSError("no"), OSError),
+        ("launch", OperationalError("", {}, OSError("no")), WrongDatabase),
+        ("destroy", OSError("no"), OSError),
+    ],
+)
 async def test_a_start_or_an_end_that_fails_leaves_nothing_behind(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch, method: str
+    sqlite: str, monkeypatch: pytest.MonkeyPatch, method: str, error: Exception, told: Any
 ) -> None:
     real = getattr(DBOS, method)
 
     def fail() -> None:
         if method == "destroy":
             real()
-        raise OSError("no")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(DBOS, method, fail)
-        with pytest.raises(OSError, match="no"):
+        with pytest.raises(told, match="no"):
             async with served(sqlite, World()):
                 pass
     async with served(sqlite, World()) as send:
@@ -190,6 +204,16 @@ async def test_a_call_that_waits_outlives_a_server_that_starts_again_and_again(s
         assert key_of(await send(named("Ann", "one"), first)) == "two"
 
 
+async def test_a_call_that_its_engine_has_ended_was_given_up(sqlite: str) -> None:
+    async with served(sqlite, World()) as send:
+        first = await send()
+    with closing(sqlite3.connect(sqlite.removeprefix("sqlite:///"))) as file, file:
+        file.execute("UPDATE workflow_status SET status = 'MAX_RECOVERY_ATTEMPTS_EXCEEDED'")
+    async with served(sqlite, World()) as send:
+        for answers in named("Ann", "one"), None:
+            assert await refused(send, answers, first) == "gave_up"
+
+
 async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_found_after_a_restart(
     sqlite: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -263,7 +287,9 @@ async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(
     assert world.kinds() == ["effect"]
 
 
-async def test_a_call_whose_record_cannot_be_read_is_left_alone_for_its_key(sqlite: str) -> None:
+async def test_a_call_whose_record_cannot_be_read_is_left_alone_for_its_key(
+    sqlite: str, caplog: pytest.LogCaptureFixture
+) -> None:
     one, other = (AESGCMRequestStateCodec([key.encode()]) for key in (KEY, KEY[::-1]))
     world = World()
     async with served(sqlite, world, codec=one) as send:
@@ -271,6 +297,7 @@ async def test_a_call_whose_record_cannot_be_read_is_left_alone_for_its_key(sqli
     async with served(sqlite, world, codec=other) as send:
         for _ in range(2):
             assert await refused(send, named("Ann", "one"), first) == "unknown_call"
+        await until(lambda: "cannot go on here" in caplog.text)
     async with served(sqlite, world, codec=one) as send:
         assert key_of(await send(named("Ann", "one"), first)) == "two"
 

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+from mcp import MCPError
 from pydantic import create_model
 
 from mrtr_options import sdk
@@ -106,6 +107,8 @@ async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqli
         except Exception:
             return result("taken for a failure")
         except CallAbandoned:
+            with pytest.raises(CallAbandoned):
+                await ctx.elicit(who("another"))
             given_up.set()
             raise
 
@@ -209,6 +212,32 @@ async def test_an_unknown_call_that_is_made_again_does_what_is_not_done(
             assert text_of(await send(*round, **of)) == said
     assert world.kinds() == effects
     assert len({key for kind, key in world.effects if kind == "send"}) == 1
+
+
+async def test_an_effect_of_an_unknown_call_that_nobody_can_settle_is_not_tried_again(
+    engine: str,
+) -> None:
+    world = World()
+
+    async def pay(key: str) -> None:
+        await world.do("pay", key)
+        raise ConnectionError("the bank is away")
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        try:
+            await ctx.step("pay", pay)
+        except ConnectionError:
+            raise sdk.Unknown(NOT_KNOWN) from None
+        raise AssertionError("it was paid")
+
+    async with served(engine, world, handler, how=NAMED) as send:
+        with pytest.raises(sdk.Unknown):
+            await send()
+        for _ in range(2):
+            with pytest.raises(MCPError, match="pay") as in_doubt:
+                await send()
+            assert in_doubt.value.data["reason"] == "indeterminate"
+    assert world.kinds() == ["pay"]
 
 
 async def test_an_attempt_that_is_held_before_it_begins_has_the_record_of_the_one_before(

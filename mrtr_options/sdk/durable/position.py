@@ -46,16 +46,16 @@ class Position:
         Raises:
             MCPError: Genuine, but not a state of this kind.
         """
-        parts = state.split(".", 4)
-        missing = [""] * (5 - len(parts))
-        handle, number, waited, latest, said = [*parts, *missing]
-        if not (_is_count(number) and _is_count(waited)):
-            raise refusal(Reason.UNKNOWN_CALL)
-        if int(number) > 0:
-            return Position(handle, int(number) - 1, int(waited), asked=latest, said=said)
-        if not latest.isdecimal():
-            raise refusal(Reason.UNKNOWN_CALL)
-        return Position(handle, -1, int(waited), began=int(latest), said=said)
+        try:
+            handle, number, waited, latest, said = state.split(".", 4)
+            position = Position(handle, int(number) - 1, int(waited), said=said)
+            if position.number < 0:
+                position.began = int(latest)
+            else:
+                position.asked = latest
+        except ValueError:
+            raise refusal(Reason.UNKNOWN_CALL) from None
+        return position
 
     @property
     def state(self) -> str:
@@ -65,7 +65,3 @@ class Position:
         """
         latest = self.asked if self.number >= 0 else f"{self.began}"
         return f"{self.handle}.{self.number + 1}.{self.waited}.{latest}.{self.said}"
-
-
-def _is_count(text: str) -> bool:
-    return text.isdecimal() and len(text) <= 9

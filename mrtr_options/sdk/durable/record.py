@@ -79,10 +79,8 @@ class Record:
     @property
     def asked(self) -> tuple[int, Asked]:
         """The last question, and its output's number."""
-        for number, output in reversed([*enumerate(self.outputs)]):
-            if isinstance(output, Asked):
-                return number, output
-        raise ValueError("the call has asked nothing")
+        numbered = reversed([*enumerate(self.outputs)])
+        return next((number, output) for number, output in numbered if isinstance(output, Asked))
 
     @property
     def ended_unanswered(self) -> bool:

@@ -380,12 +380,10 @@ class DurableStore:
             if record.begun.same != named.same:
                 raise named.other_arguments()
             since = record.updated if record.begun.at < began else None
-            found = await self._look_up_output(record, position, answers) or found
+            found = await self._look_up_output(record, position, answers)
         if isinstance(found, Record):
             found.new_answers(position.number, answers)
-            found = found.reply(position.number)
-        if found is None:
-            raise refusal(Reason.UNKNOWN_CALL)
+            found = cast(Reply, found.reply(position.number))  # it has ended
         try:
             result = await self.result_of(ctx, position.handle, found)
         except MCPError as error:
@@ -432,15 +430,13 @@ class DurableStore:
 
     async def _look_up_output(
         self, record: Record, position: Position, answers: Answers
-    ) -> Reply | Record | None:
-        """Return the current output of a call that was made again; None if it has none yet."""
+    ) -> Reply | Record:
+        """Return the current output of a call that was made again."""
         last = len(record.outputs) - 1
         if record.task_at is not None:
             return Reply(0, Handed(record.task_at))
         if record.output is not None:
             return Reply(last, record.output)
-        if last < 0:
-            return None
         position.number = last
         return await self.engine.visit(position.handle, last, answers)
 
