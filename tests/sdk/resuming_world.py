@@ -119,7 +119,8 @@ class World:
             return Client(server, elicitation_callback=fill_in, mode=mode)
 
         whose = {key: options.pop(key, "") for key in ("server", "principal")}
-        return ResumingClient(connect, pause_seconds=0.001, **whose, **options)
+        options.setdefault("pause_seconds", 0.001)
+        return ResumingClient(connect, **whose, **options)
 
     async def call(self, *, key: str | None = None, **options: Any) -> str:
         with anyio.fail_after(SECONDS):

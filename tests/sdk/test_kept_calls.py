@@ -1,5 +1,6 @@
 """Tests of the calls that the client's half keeps in a folder."""
 
+import fcntl
 import os
 import resource
 import shutil
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import anyio
 import mcp_types as types
@@ -260,6 +261,29 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
     assert world.effects == ["audit", "bill"]
     assert world.asked == ["Who is who?"]
     assert [*calls] == []
+
+
+def test_a_lock_that_its_holder_removed_meanwhile_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = CallFolder(tmp_path)
+    flock = fcntl.flock
+    is_made_by_a_third = [False, True]
+
+    def removed(file: IO[bytes], how: int) -> None:
+        flock(file, how)
+        if is_made_by_a_third:
+            (lock,) = tmp_path.glob("*.lock")
+            lock.unlink()
+            if is_made_by_a_third.pop(0):
+                lock.touch()
+
+    monkeypatch.setattr(fcntl, "flock", removed)
+    with calls.held(CALLED.key):
+        assert is_made_by_a_third == []
+        with pytest.raises(CannotKeep, match="is in use"), calls.held(CALLED.key):
+            pass
+    assert os.listdir(tmp_path) == []
 
 
 NOT_JSON = {

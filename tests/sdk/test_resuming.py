@@ -1,71 +1,37 @@
 """Tests of the client's half: the requests that are sent again, questions, and time limits."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
 import trio.testing
 from mcp import Client, MCPError
+from mcp.server import Server
 
 from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.questions import ask
 from mrtr_options.sdk.resuming import (
     CallFolder,
     StateRefused,
     Unanswered,
 )
 from mrtr_options.sdk.resuming.asking import UserTime
-from mrtr_options.sdk.resuming.connection import Connection, Lost
 from mrtr_options.sdk.resuming.errors import TooManyRounds
 from mrtr_options.sdk.resuming.open_calls import KeptCall
+from mrtr_options.sdk.testing import NO_RESPONSE, call_as_client
 from tests.bounds import SECONDS
-from tests.sdk.fakes import Context, Params, unfit
-from tests.sdk.resuming_world import ADA, World, guarded
+from tests.sdk.fakes import Context, Params, result, unfit, who
+from tests.sdk.resuming_world import ADA, CALLED, World, guarded
 from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_a_connection_that_broke_is_replaced() -> None:
-    made: list[anyio.Event] = []
-
-    @asynccontextmanager
-    async def connect() -> AsyncGenerator[Any]:
-        made.append(anyio.Event())
-
-        async def break_off(broken: anyio.Event) -> None:
-            await broken.wait()
-            raise OSError("the cable was pulled")
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(break_off, made[-1])
-            yield SimpleNamespace(session=None)
-            group.cancel_scope.cancel()
-
-    async def breaks(client: Client) -> None:
-        made[-1].set()
-        await anyio.sleep_forever()
-
-    async def works(client: Client) -> str:
-        return "works"
-
-    async with anyio.create_task_group() as group:
-        connection = Connection(cast("Any", connect), group, SECONDS)
-        with anyio.fail_after(SECONDS):
-            with pytest.raises(Lost, match="the cable was pulled"):
-                await connection.use(breaks)
-            assert await connection.use(works) == "works"
-            assert len(made) == 2
-        group.cancel_scope.cancel()
 
 
 INVALID = types.INVALID_PARAMS
@@ -95,6 +61,10 @@ async def _nothing_of_the_protocol() -> types.ListToolsResult:
 
 async def _no_answer() -> Any:
     return None
+
+
+async def _no_time() -> Any:
+    return types.ErrorData(code=types.INTERNAL_ERROR, message="the user has no time")
 
 
 def _hints(**hints: Any) -> dict[str, Any]:
@@ -130,6 +100,7 @@ class Case:
 
 KEYS = {"honours_keys": True}
 MISFIT = MCPError(INVALID, "no such argument")
+HEADERS = MCPError(types.HEADER_MISMATCH, "a header is not as the tool's list says")
 HOSTS = {"honours_keys": True, "key": new_call_key()}
 OLD = refusal("call_key_expired", INVALID)
 EXPIRED = {2: refusal("request_state_expired", INVALID)}
@@ -217,6 +188,10 @@ CASES = {
     "a callback without an answer": Case(
         {"answers": _no_answer}, {}, "'who' returned NoneType", 1, 0
     ),
+    "a callback with an error": Case({"answers": _no_time}, {}, "the user has no time", 1, 0),
+    "headers that stay wrong": Case(
+        {"raises": {1: HEADERS, 2: HEADERS}}, {}, "a header", 2, 0, (), kept=False
+    ),
 }
 
 
@@ -235,6 +210,18 @@ async def test_a_request_is_sent_again_where_that_does_no_harm(name: str, tmp_pa
     assert len(world.requests) == case.sent
     assert world.effects.count("bill") == case.bills
     assert world.asked == [f"Who is {key}?" for key in case.asked]
+
+
+async def test_a_tool_is_listed_anew_where_its_headers_are_refused() -> None:
+    listed_after: list[int] = []
+
+    async def lists() -> types.ListToolsResult:
+        listed_after.append(len(world.requests))
+        return types.ListToolsResult(tools=[])
+
+    async with guarded(raises={1: HEADERS}, lists=lists) as world:
+        assert await world.call() == "done"
+    assert 1 in listed_after
 
 
 async def test_a_lost_round_is_sent_again_with_the_same_state_and_key_on_a_new_connection() -> None:
@@ -317,6 +304,35 @@ async def test_a_client_that_dies_goes_on_from_what_it_has_kept(times: int, tmp_
         assert await world.resume(call, calls=calls, honours_keys=True) == "done"
     assert world.effects == ["audit", "bill"]
     assert [*calls] == []
+
+
+async def test_a_question_that_cannot_be_asked_now_is_asked_later() -> None:
+    world = World(refused={1}, questions=())
+    open_call = CALLED.asked(ask(who()))
+    with pytest.raises(Unanswered, match=r"'who' cannot be asked now: .* is refused") as left:
+        await world.resume(open_call)
+    assert left.value.call == open_call
+    with pytest.raises(RuntimeError, match="enter it first"):
+        await world.client().resume(open_call)
+    assert await world.resume(open_call) == "done"
+    assert world.asked == ["Who is who?"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (MCPError(INTERNAL, "no table is free"), "error: no table is free"),
+        (MCPError(types.CONNECTION_CLOSED, "closed"), NO_RESPONSE),
+    ],
+)
+async def test_a_client_that_resends_tells_its_user_of_what_it_cannot_mend(
+    reply: MCPError, told: str
+) -> None:
+    async def call(ctx: Context, params: Params) -> types.CallToolResult:
+        raise reply
+
+    connect = partial(Client, Server("restaurant", on_call_tool=call))
+    assert await call_as_client("resends", connect, "book", {}) == told
 
 
 # --- refused states -----------------------------------------------------------------------------
@@ -423,6 +439,20 @@ async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) 
         world = World(old=True, guard=works_slowly)
         with pytest.raises(Unanswered, match="without the user's time"):
             await world.call(legacy_seconds=limit)
+
+
+@without_waiting
+async def test_a_result_that_is_put_off_is_asked_for_after_a_pause() -> None:
+    def puts_off(handler: Any) -> Any:
+        async def tool(ctx: Context, params: Params) -> Response:
+            later = types.InputRequiredResult(request_state="later")
+            return later if params.request_state is None else result("done")
+
+        return tool
+
+    begun = anyio.current_time()
+    assert await World(guard=puts_off).call(pause_seconds=5.0) == "done"
+    assert anyio.current_time() - begun >= 5.0
 
 
 @without_waiting

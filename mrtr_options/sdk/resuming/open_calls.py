@@ -12,7 +12,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -227,20 +227,16 @@ def _opened(path: Path, flags: int) -> IO[bytes]:
 
 def _locked(path: Path) -> IO[bytes]:
     while True:
-        file = _opened(path, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samefile(file.fileno(), path):
-                return file
-        except FileNotFoundError:
-            pass  # who had it has removed it
-        except BlockingIOError as error:
-            file.close()
-            raise CannotKeep(f"the call of {path.stem} is in use; try again later") from error
-        except OSError:
-            file.close()
-            raise
-        file.close()
+        with ExitStack() as opened:
+            file = opened.enter_context(_opened(path, os.O_RDWR | os.O_CREAT))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise CannotKeep(f"the call of {path.stem} is in use; try again later") from error
+            with suppress(FileNotFoundError):  # who had it may have removed it
+                if os.path.samefile(file.fileno(), path):
+                    opened.pop_all()
+                    return file
 
 
 class CallFolder:

@@ -1,0 +1,102 @@
+"""Tests of the client's connection, which is replaced when it breaks."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client
+
+from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
+from tests.bounds import SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("broken", "lost"),
+    [
+        (OSError("the cable was pulled"), Lost),
+        (httpx2.ConnectError("the cable was pulled"), CannotConnect),
+    ],
+)
+async def test_a_connection_that_broke_is_replaced(broken: Exception, lost: type[Lost]) -> None:
+    made: list[anyio.Event] = []
+
+    @asynccontextmanager
+    async def connect() -> AsyncGenerator[Any]:
+        made.append(anyio.Event())
+
+        async def break_off(breaks: anyio.Event) -> None:
+            await breaks.wait()
+            raise broken
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(break_off, made[-1])
+            yield SimpleNamespace(session=None)
+            group.cancel_scope.cancel()
+
+    async def breaks(client: Client) -> None:
+        made[-1].set()
+        await anyio.sleep_forever()
+
+    async def answers_oddly(client: Client) -> None:
+        types.CallToolResult.model_validate({"content": 7})
+
+    async def works(client: Client) -> str:
+        return "works"
+
+    async with anyio.create_task_group() as group:
+        connection = Connection(cast("Any", connect), group, SECONDS)
+        with anyio.fail_after(SECONDS):
+            with pytest.raises(Lost, match="the cable was pulled") as told:
+                await connection.use(breaks)
+            assert told.type is lost
+            with pytest.raises(BadResponse, match="not of the protocol: content"):
+                await connection.use(answers_oddly)
+            assert await connection.use(works) == "works"
+            assert len(made) == 2
+        group.cancel_scope.cancel()
+
+
+async def test_what_is_to_go_through_a_connection_that_is_closing_is_not_sent() -> None:
+    broken, closed = anyio.Event(), anyio.Event()
+
+    @asynccontextmanager
+    async def connect() -> AsyncGenerator[Any]:
+        async def break_off() -> None:
+            await broken.wait()
+            raise OSError("the cable was pulled")
+
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(break_off)
+                yield SimpleNamespace(session=None)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await closed.wait()
+
+    async def breaks(client: Client) -> None:
+        broken.set()
+        await anyio.sleep_forever()
+
+    async def is_sent(client: Client) -> None:
+        raise AssertionError
+
+    async def lose() -> None:
+        with pytest.raises(Lost, match="the cable was pulled"):
+            await connection.use(breaks)
+
+    async with anyio.create_task_group() as group:
+        connection = Connection(cast("Any", connect), group, SECONDS)
+        group.start_soon(lose)
+        await anyio.wait_all_tasks_blocked()
+        try:
+            with pytest.raises(CannotConnect, match="about to be replaced"):
+                await connection.use(is_sent)
+        finally:
+            closed.set()
