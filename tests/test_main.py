@@ -119,6 +119,7 @@ AWAY = "cannot use the database in MRTR_DATABASE_URL: "
             "key 2 of MRTR_STATE_KEYS has 5 bytes, and needs 32",
         ),
         ("E", "MRTR_DATABASE_URL", "mysql://me:hush@here/calls", "must look like sqlite:///FILE"),
+        ("E", "MRTR_DATABASE_URL", "temporal://here:hush", "must look like sqlite:///FILE"),
         ("L", "MRTR_DATABASE_URL", f"sqlite:///{__file__}", f"{AWAY}file is not a database"),
         ("L", "MRTR_DATABASE_URL", "postgresql://me:hush@127.0.0.1:9/calls", AWAY),
     ],

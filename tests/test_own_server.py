@@ -16,12 +16,14 @@ from pydantic import BaseModel, Field, create_model
 
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
+from mrtr_options.sdk.protection import ANSWER_BY
 from tests.restaurant import (
     TIERS,
     WHEN,
     Booking,
     Hour,
     Serve,
+    State,
     answering,
     book,
     book_in_line,
@@ -195,6 +197,7 @@ STATEFUL: dict[str, Any] = {
     .end(lambda ctx, params, values: sdk.text("done"))
     .build(),
     "guarded": sdk.single_use(sdk.SqliteStore(":memory:"))(book),
+    "named": sdk.single_use(sdk.SqliteStore(":memory:"), call="guest", call_is_secret=True)(tip),
     "continued": sdk.ContinuationStore().linear(book_in_line),
 }
 
@@ -202,8 +205,9 @@ STATEFUL: dict[str, Any] = {
 @pytest.mark.parametrize("name", STATEFUL)
 async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> None:
     server = own_server(STATEFUL[name])
-    with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
-        await call(server)
+    for _ in range(2):
+        with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
+            await call(server)
     made_up = types.InputRequiredResult(request_state='{"hour": 3}')
     async with modern(server) as client:
         with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
@@ -248,6 +252,34 @@ async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
     async with modern(server) as client:
         with pytest.raises(MCPError, match="Unknown tool: 'weather'"):
             await client.call_tool("weather", {})
+
+
+async def test_a_tool_beside_others_is_on_the_last_page_of_the_list() -> None:
+    pages = {None: "tea", "then": "coffee"}
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        listed = replace(tool(), name=pages[params.cursor]).listed
+        following = "then" if params.cursor is None else None
+        return types.ListToolsResult(tools=[listed], next_cursor=following)
+
+    server = Server("café", on_list_tools=list_tools)
+    tool().add_to(server)
+    async with modern(server) as client:
+        first = await client.list_tools()
+        last = await client.list_tools(cursor=first.next_cursor)
+    names = [[each.name for each in page.tools] for page in (first, last)]
+    assert names == [["tea"], ["coffee", "book_table"]]
+
+
+async def test_a_question_of_a_middleware_says_until_when_it_may_be_answered() -> None:
+    async def asks(ctx: Any, call_next: Any) -> Any:
+        return sdk.ask(WHEN, State()) if ctx.method == "tools/call" else await call_next(ctx)
+
+    server = sdk.build_server("restaurant", tool())
+    server.middleware.append(asks)
+    async with modern(server) as client:
+        asked = await round_of(client, "book_table", {"guest": "Ada"})
+    assert ANSWER_BY in (asked.meta or {})
 
 
 async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:

@@ -154,6 +154,29 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
         await is_unknown(caller, asked, named("Ann"))
 
 
+async def test_a_call_that_does_not_end_at_shutdown_is_told_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(continuations, "CLEANUP_SECONDS", 0.02)
+    may_end = anyio.Event()
+
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
+        try:
+            return result((await ctx.elicit(who())).name)
+        finally:
+            with anyio.CancelScope(shield=True):
+                while not may_end.is_set():
+                    with suppress(asyncio.CancelledError):  # which asyncio raises in a shield, too
+                        await may_end.wait()
+
+    async with ContinuationStore() as store:
+        await deliver(store.linear(handler))
+        await store.aclose()
+        may_end.set()
+        assert "1 calls are left at shutdown" in caplog.text
+        await until(lambda: len(store) == 0)
+
+
 @pytest.mark.parametrize(
     "changed", ["", "{0}.", "{0}.1", "{0}.-1", "{0}.0.0", "{0}.²", "x.0", " {0}.0"]
 )

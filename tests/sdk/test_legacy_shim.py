@@ -129,6 +129,21 @@ async def test_a_tool_with_more_questions_than_idle_rounds_gets_each_answer() ->
     assert said == " and ".join(["Ann"] * len(keys))
 
 
+async def test_a_tool_that_never_stops_asking_something_new_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shim, "MAX_ROUNDS", 3)
+    session = FakeSession(capabilities(form=True), can_send_request=True, user=accepting)
+
+    async def handler(ctx: Context, params: Params) -> Result:
+        assert len(session.pushed) < 9
+        return ask(who(f"number {len(session.pushed)}"))
+
+    with pytest.raises(MCPError, match="still asks after 3 rounds"):
+        await legacy_shim(handler)(of_session(session, modern=False), params())
+    assert len(session.pushed) == 3
+
+
 async def test_a_result_that_is_put_off_is_waited_for_with_pauses_that_grow(time: Time) -> None:
     entered = 0
 

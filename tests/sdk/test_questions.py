@@ -4,10 +4,11 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from pydantic import BaseModel
 
 from mrtr_options import sdk
+from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk.capabilities import can_ask, kinds
 from mrtr_options.sdk.questions import Inquiry, kind_of, read_answer
 from tests.sdk.fakes import FakeSession, capabilities, modern, of_session, params
@@ -64,6 +65,29 @@ def test_what_is_no_form_goes_to_a_client_that_declares_it(kind: str) -> None:
     assert sdk.ask(inquiry).input_requests == {"it": inquiry.request}
     with pytest.raises(sdk.CannotAsk, match=inquiry.unasked):
         sdk.answer_to(inquiry, modern(), params())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", INQUIRIES)
+async def test_what_is_no_form_is_pushed_to_an_old_client(kind: str) -> None:
+    inquiry, _ = INQUIRIES[kind]
+    answers: list[object] = []
+
+    async def handler(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+        answer = sdk.answer_to(inquiry, ctx, params)
+        answers.append(answer)
+        return sdk.ask(inquiry) if answer is None else sdk.text("done")
+
+    async def user(*_: object) -> Any:
+        return ANSWERS[kind]
+
+    tool = sdk.Tool("tool", "Asks.", State, handler, [sdk.legacy_shim])
+    server = sdk.build_server("asking", tool)
+    callbacks = ("elicitation_callback", "sampling_callback", "list_roots_callback")
+    able: dict[str, Any] = dict.fromkeys(callbacks, user)
+    async with Client(server, mode=MODES["legacy"], **able) as client:
+        await client.call_tool("tool", {})
+    assert answers == [None, ANSWERS[kind]]
 
 
 @pytest.mark.parametrize("kind", INQUIRIES)

@@ -17,6 +17,7 @@ from annotated_types import Predicate
 from pydantic import create_model
 
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.effects import value_of
 from mrtr_options.sdk.handler import await_result
 from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
@@ -123,6 +124,14 @@ async def test_an_effect_that_returns_what_has_no_json_is_done_and_its_value_is_
 
     assert text_of(await play(tool, named("Ann"))) == "paid"
     assert seen == [None, None]
+
+
+@pytest.mark.parametrize("kind", [int, "OnlyForTypeCheckers"])
+def test_a_recorded_value_that_is_not_of_its_effects_type_is_as_json_has_it(kind: object) -> None:
+    def effect() -> None: ...
+
+    effect.__annotations__["return"] = kind
+    assert value_of(effect, {"id": 1}) == {"id": 1}
 
 
 THEN: dict[str, Callable[[Replay, World], object]] = {

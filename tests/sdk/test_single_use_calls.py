@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from mcp import MCPError
+from mcp_types import CallToolResult
+from pydantic import BaseModel, create_model
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT
@@ -24,6 +26,7 @@ from tests.sdk.fakes import (
     deliver,
     modern,
     params,
+    who,
 )
 from tests.sdk.guarded_tool import ADA, Tool
 from tests.sending import connected, text_of
@@ -94,6 +97,25 @@ async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> Non
         now += 300
         assert text_of(await send(await send(), ADA)) == DONE
     assert tool.effects == ["Ada", "Ada"]
+
+
+async def test_arguments_that_a_new_version_does_not_take_are_told_with_what_was_done(
+    store: Any,
+) -> None:
+    @sdk.keyed_replay
+    async def pay(ctx: sdk.ReplayContext[Any], params: sdk.Params) -> CallToolResult:
+        await ctx.once("pay", lambda key: None)
+        return sdk.text((await ctx.elicit(who())).name)
+
+    guard = sdk.single_use(store, call="x", call_is_secret=True)
+    old, new = (
+        sdk.Tool("tool", "Pays.", create_model("Model", x=(kind, ...)), pay, [guard])
+        for kind in (int, str)
+    )
+    asked = await deliver(old.call)
+    with pytest.raises(MCPError, match=r"x: .* Before that, this call did .*, or may have: pay\."):
+        await deliver(new.call, asked, ADA)
+    assert text_of(await deliver(old.call, asked, ADA)) == "Ada"
 
 
 async def test_two_servers_on_one_store_share_no_call(store: Any) -> None:

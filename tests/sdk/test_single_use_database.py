@@ -15,7 +15,7 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.sdk.call_key import CallNaming
-from mrtr_options.sdk.single_use import SqliteStore, single_use, sql
+from mrtr_options.sdk.single_use import SqliteStore, single_use, sql, sqlite
 from mrtr_options.sdk.single_use.reservations import Claim, Pending, Stamp, Store, Unusable
 from tests.bounds import SECONDS
 from tests.sdk.fakes import (
@@ -199,6 +199,16 @@ def test_a_database_that_cannot_be_used_is_refused_in_one_line(path: Path) -> No
     for name in (path, "", path.parent / "no" / "folder"):
         with pytest.raises(Unusable, match=r"^cannot use .*; name a writable SQLite file$"):
             SqliteStore(name)
+
+
+def test_a_file_that_another_process_does_not_let_go_is_refused_in_one_line(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(Unusable, match=r"^cannot use .*locked.*; name a writable SQLite file$"):
+            SqliteStore(path)
 
 
 def test_a_store_of_another_format_is_refused_by_this_version_and_an_earlier_one(

@@ -83,6 +83,11 @@ def test_an_argument_comes_before_a_call_key_and_a_call_key_before_none() -> Non
     assert name_of(CallNaming(), {"reference": "R1"}) is None
 
 
+def test_a_resource_is_no_call_that_a_key_could_name() -> None:
+    asked = types.ReadResourceRequestParams(uri="menu://today", _meta={CALL_KEY: new_call_key()})
+    assert CallNaming().name_of(modern(), asked, "ada") is None
+
+
 def test_a_name_is_the_same_for_each_request_and_no_other_callers_tools_or_servers() -> None:
     given = {"reference": "R1"}
     here = name_of(REFERENCE, given)

@@ -19,7 +19,14 @@ from mcp import MCPError
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
-from mrtr_options.sdk.single_use.reservations import Full, OtherArguments, Pending, Unusable
+from mrtr_options.sdk.single_use.reservations import (
+    Claim,
+    Full,
+    OtherArguments,
+    Pending,
+    Unusable,
+)
+from mrtr_options.sdk.single_use.round_state import RoundState
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
 from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, key_made, refused, result
 from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool
@@ -294,6 +301,29 @@ async def test_a_free_name_that_another_delivery_takes_first_is_at_work(
         monkeypatch.setattr(store, "_forget", forget)
         with pytest.raises(Pending):
             await store.reserve(mine)
+
+
+async def test_an_abandoned_question_that_another_delivery_answers_first_is_at_work(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SqliteStore(path)) as store:
+        guard = single_use(store, call="x", call_is_secret=True, attempts=2, wait_seconds=0)
+        handler = guard(Tool())
+        asked: Any = await deliver(handler, x=1)
+        state = RoundState.model_validate_json(asked.request_state)
+        assert state.call is not None
+        more: Any = {"mark": state.mark, "call": state.call.handle, "call_seconds": 24 * HOUR}
+        died = Claim(state.number, "answers", state.begins, 0, **more)
+        other = Claim(state.number, "answers", state.begins, 60, **more)
+        assert await store.reserve(died) is None
+        reopen = store.reopen
+
+        async def reopen_later(claim: Claim) -> bool:
+            assert await store.take_over(other)
+            return await reopen(claim)
+
+        monkeypatch.setattr(store, "reopen", reopen_later)
+        assert await refused(handler, x=1) == (types.REQUEST_TIMEOUT, "still_at_work")
 
 
 @pytest.mark.parametrize("charges", [["Ada"], []])

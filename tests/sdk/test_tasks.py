@@ -4,6 +4,7 @@ K runs a handler as L does (`test_durable`). The schedules named `task-...` play
 faults; `judge/test_matrix` plays them on two instances, `bench/test_processes` on processes.
 """
 
+import logging
 import threading
 from typing import Any, cast
 
@@ -14,10 +15,12 @@ import mcp_types as types
 import pytest
 from dbos import DBOS
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 from mcp_types.version import LATEST_MODERN_VERSION
-from pydantic import RootModel
+from pydantic import RootModel, create_model
 
 from examples.tasks_client import TasksClient, cancel_task, get_task, update_task
+from mrtr_options import sdk
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.handler import JsonObject
@@ -26,7 +29,7 @@ from mrtr_options.sdk.tasks.extension import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
 from tests.sdk.durable_calls import NAMED, away
-from tests.sdk.fakes import ON_ASYNCIO, asking, asking_at_once, result, who
+from tests.sdk.fakes import ON_ASYNCIO, asking, asking_at_once, never, result, who
 from tests.sdk.task_server import (
     FIELDS,
     NEEDED,
@@ -232,6 +235,24 @@ async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bo
         await client.answer(task, "two", "Bob")
         assert said(await client.until(task, "completed")) == "Ann and Bob"
     assert world.effects == ["last"]
+
+
+async def test_the_log_of_rounds_tells_of_a_task_and_of_unfit_parameters(
+    sqlite: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="mrtr_options.rounds")
+    store = sdk.TaskStore(version="1")
+    tool = sdk.Tool("tool", "Asks.", create_model("Wanted", x=int), store.task(PAIR))
+    settings = sdk.Settings(database=sqlite)
+    more: Any = {"resources": [store.serving], "extensions": [store]}
+    server = sdk.build_server("tasks", tool, settings=settings, **more)
+    able: Any = {"elicitation_callback": never, "extensions": [advertise(IDENTIFIER)]}
+    async with Client(server, mode=LATEST_MODERN_VERSION, **able) as client:
+        taker = Taker(client)
+        assert (await taker.call())["resultType"] == "task"
+        await taker.is_refused(types.INVALID_PARAMS, "tools/call", name=5)
+    outcomes = [vars(each)["outcome"] for each in caplog.records if "outcome" in vars(each)]
+    assert outcomes == ["task", f"{types.INVALID_PARAMS}"]
 
 
 async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(engine: str) -> None:

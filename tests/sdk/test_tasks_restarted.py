@@ -16,6 +16,7 @@ from tests.sdk.task_server import (
     Taker,
     Task,
     named,
+    said,
     taking,
 )
 
@@ -69,6 +70,24 @@ async def test_a_request_waits_until_a_restarted_task_is_back_where_it_was(
             may_go_on.set()
         again = await client.until(task, status)
     assert again["createdAt"] == task["createdAt"]
+
+
+async def test_a_call_that_becomes_a_task_in_two_of_its_own_tasks_at_once_goes_on(
+    sqlite: str,
+) -> None:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(ctx.become_task)
+        return result((await ctx.elicit(who("one"))).name)
+
+    how = {"asks_first": True}
+    async with taking(sqlite, None, handler, how=how) as client:
+        task = await client.call()
+        await client.until(task, "input_required")
+    async with taking(sqlite, None, handler, how=how) as client:
+        await client.answer(task, "one", "Ann")
+        assert said(await client.until(task, "completed")) == "Ann"
 
 
 async def test_a_task_of_another_version_is_refused_until_that_version_is_back(engine: str) -> None:

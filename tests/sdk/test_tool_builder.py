@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 import mcp_types as types
 import pytest
+from mcp import MCPError
 from pydantic import AfterValidator, BaseModel, Field
 
 from mrtr_options import sdk
+from mrtr_options.sdk.effects import CallEffects, Standing, keeping_effects
 from mrtr_options.sdk.questions import BadAnswer, Declined
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
@@ -96,6 +98,16 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
     ended = await play(tool, named("Ann", "one"), named("Bob", "two"))
     assert text_of(ended) == "Ann, ANN, Bob"
     assert entered == ["one", "one", "between", "two", "two", "end"]
+
+
+async def test_an_end_step_that_ran_in_a_process_that_died_is_in_doubt_and_does_not_run_again() -> (
+    None
+):
+    died = CallEffects(now={"end": Standing("done", has_value=True)})
+    tool = ToolBuilder[Any]().step("who", ann).end(end).build()
+    with keeping_effects(died), pytest.raises(MCPError, match="end") as in_doubt:
+        await deliver(tool)
+    assert in_doubt.value.data["reason"] == "indeterminate"
 
 
 def asks(key: str) -> Callable[[Context, Params, Values], Asks]:
