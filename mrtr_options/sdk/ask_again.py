@@ -2,11 +2,10 @@
 
 Every shipped client that was tried ends the call at -32602, although the same round could be sent
 again with an answer that fits (docs/results/CLIENTS.md). Inside this wrapper the handler is called
-once
-more without that answer, so it asks as it does where an answer is missing. That is author code that
-runs again: what it does above its question happens again, as in any round. The question says what
-was wrong, and how often it was asked again travels in the state: after `TIMES` the bad answer ends
-the call.
+once more without that answer, so it asks as it does where an answer is missing. That is author code
+that runs again: what it does above its question happens again, as in any round. The question says
+what was wrong, and how often it was asked again travels in the state: after `TIMES` the bad answer
+ends the call.
 
 Goes outside the single-use guard, which checks forms itself, and inside the legacy shim.
 Knows `handler`, `current_request` and `questions`.
