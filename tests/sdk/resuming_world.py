@@ -38,7 +38,7 @@ class World:
         raises: The errors of refused requests, by their number.
         taken_for_old: The connections on which the client takes the server for a legacy one.
         hints: The tool's annotations.
-        lists: Lists the tools, in place of the server.
+        lists: Lists the tools after a cursor, in place of the server.
         guard: A wrapper around the tool.
         questions: The keys of the tool's questions, in order.
         caller: The client's principal.
@@ -61,7 +61,7 @@ class World:
     now: Callable[[], float] = time.time
     keys: list[bytes] = field(default_factory=lambda: [new_key()])
     taken_for_old: set[int] = field(default_factory=set[int])
-    lists: Callable[[], Awaitable[types.ListToolsResult]] | None = None
+    lists: Callable[[str | None], Awaitable[types.ListToolsResult]] | None = None
     answers: Callable[[], Awaitable[types.ElicitResult]] | None = None
     requests: list[Params] = field(default_factory=list[Params])
     effects: list[str] = field(default_factory=list[str])
@@ -99,7 +99,7 @@ class World:
 
         async def tools(ctx: Context, params: Any) -> types.ListToolsResult:
             if self.lists is not None:
-                return await self.lists()
+                return await self.lists(params.cursor)
             tool = types.Tool(name="tool", input_schema={"type": "object"}, annotations=self.hints)
             return types.ListToolsResult(tools=[tool])
 

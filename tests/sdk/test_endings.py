@@ -116,6 +116,12 @@ async def error_of(call: Awaitable[Any]) -> MCPError:
     return refusal.value
 
 
+@standing_in("H", "J", "L")
+async def test_the_author_has_what_an_effect_returned(stand_in: str, tmp_path: Path) -> None:
+    async with served(stand_in, paying(Till()), tmp_path) as send:
+        assert text_of(await send(await send(await send(), ONE), TWO)) == "charge 1"
+
+
 # --- 1: a name is kept once an effect has happened ------------------------------------------------
 
 

@@ -8,11 +8,9 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-import trio.testing
 from mcp import Client, MCPError
 from mcp.server import Server
 
-from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import new_key
@@ -27,7 +25,7 @@ from mrtr_options.sdk.resuming.errors import TooManyRounds
 from mrtr_options.sdk.resuming.open_calls import KeptCall
 from mrtr_options.sdk.testing import NO_RESPONSE, call_as_client
 from tests.bounds import SECONDS
-from tests.sdk.fakes import Context, Params, result, unfit, who
+from tests.sdk.fakes import WITHOUT_WAITING, Context, Params, result, unfit, who
 from tests.sdk.resuming_world import ADA, CALLED, World, guarded
 from tests.sending import Response
 
@@ -42,20 +40,28 @@ def refusal(reason: str, code: int = INTERNAL) -> MCPError:
     return MCPError(code, f"It is {reason}.", {"reason": reason})
 
 
-async def _for_ever() -> types.ListToolsResult:
+async def _for_ever(cursor: str | None) -> types.ListToolsResult:
     await anyio.sleep_forever()
     raise AssertionError
 
 
-async def _page_after_page() -> types.ListToolsResult:
+async def _page_after_page(cursor: str | None) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[], next_cursor="next")
 
 
-async def _without_it() -> types.ListToolsResult:
+async def _on_the_second_page(cursor: str | None) -> types.ListToolsResult:
+    if cursor is None:
+        return await _page_after_page(cursor)
+    reads = types.ToolAnnotations(read_only_hint=True)
+    tool = types.Tool(name="tool", input_schema={"type": "object"}, annotations=reads)
+    return types.ListToolsResult(tools=[tool])
+
+
+async def _without_it(cursor: str | None) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[])
 
 
-async def _nothing_of_the_protocol() -> types.ListToolsResult:
+async def _nothing_of_the_protocol(cursor: str | None) -> types.ListToolsResult:
     return types.ListToolsResult.model_construct(tools=7)
 
 
@@ -125,6 +131,9 @@ CASES = {
     "a tool listed for ever": Case({"lost": {1}, "lists": _for_ever}, {}, MAY, 1, 0, ()),
     "a list without it": Case({"lost": {1}, "lists": _without_it}, {}, MAY, 1, 0, ()),
     "a list without end": Case({"lost": {1}, "lists": _page_after_page}, {}, MAY, 1, 0, ()),
+    "a list of two pages": Case(
+        {"lost": {1}, "questions": (), "lists": _on_the_second_page}, {}, "done", 2, 1, ()
+    ),
     "a list that is none": Case(
         {"lost": {1}, "lists": _nothing_of_the_protocol}, {}, MAY, 1, 0, ()
     ),
@@ -215,7 +224,7 @@ async def test_a_request_is_sent_again_where_that_does_no_harm(name: str, tmp_pa
 async def test_a_tool_is_listed_anew_where_its_headers_are_refused() -> None:
     listed_after: list[int] = []
 
-    async def lists() -> types.ListToolsResult:
+    async def lists(cursor: str | None) -> types.ListToolsResult:
         listed_after.append(len(world.requests))
         return types.ListToolsResult(tools=[])
 
@@ -262,7 +271,8 @@ async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_pa
         await world.call(rounds=5, calls=calls)
     assert len(world.asked) == 5
     assert [*calls] == [left.value.call]
-    assert await world.resume(left.value.call, calls=calls) == "done"
+    before = left.value.call.model_copy(update={"pending": None, "said": {}})
+    assert await world.resume(before, calls=calls) == "done"  # as it is kept
     assert world.effects == ["audit", "bill"]
     assert [*calls] == []
 
@@ -408,15 +418,8 @@ async def test_callbacks_of_two_calls_at_once_learn_whose_question_it_is() -> No
 
 # --- time limits --------------------------------------------------------------------------------
 
-CLOCKS: dict[str, dict[str, Any]] = {
-    "asyncio": swift(),
-    "trio": {"clock": trio.testing.MockClock(autojump_threshold=0)},
-}
-without_waiting = pytest.mark.parametrize("anyio_backend", CLOCKS.items(), ids=CLOCKS)
-"""Play on clocks that move on when all is done, so that a slow machine changes no outcome."""
 
-
-@without_waiting
+@WITHOUT_WAITING
 @pytest.mark.parametrize("thinks", [True, False])
 async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) -> None:
     limit = 0.7
@@ -441,7 +444,7 @@ async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) 
             await world.call(legacy_seconds=limit)
 
 
-@without_waiting
+@WITHOUT_WAITING
 async def test_a_result_that_is_put_off_is_asked_for_after_a_pause() -> None:
     def puts_off(handler: Any) -> Any:
         async def tool(ctx: Context, params: Params) -> Response:
@@ -455,7 +458,7 @@ async def test_a_result_that_is_put_off_is_asked_for_after_a_pause() -> None:
     assert anyio.current_time() - begun >= 5.0
 
 
-@without_waiting
+@WITHOUT_WAITING
 async def test_a_time_limit_goes_on_where_it_stopped() -> None:
     user = UserTime()
 
