@@ -1,6 +1,6 @@
 """A server of one task, handlers for it, and a client that sends its requests one by one."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,10 +127,10 @@ async def served(
     handler: TaskHandler[Any] = COUPLE,
     *,
     how: Mapping[str, Any] = {},
-    clock: Callable[[], float] | None = None,
     **options: Any,
 ) -> AsyncGenerator[Served]:
     """Serve one tool for a bounded time; `how` has options of `store.task`."""
+    serving = {each: options.pop(each) for each in ("clock", "principal") if each in options}
     usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
     store = TaskStore(**usual | options)
     call = store.task(handler, **how)
@@ -146,7 +146,7 @@ async def served(
     server = Server[Any]("tasks", on_call_tool=call, on_list_tools=list_tools)
     add_extension(server, store)
     with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=url, clock=clock):
+        async with store.serving(world, database=url, **serving):
             yield Served(store, server)
 
 

@@ -181,6 +181,27 @@ async def test_a_step_that_is_fatal_is_given_up(
     assert len(tries) == 2
 
 
+async def test_a_step_whose_process_died_asks_its_destination_before_it_is_tried_again(
+    sqlite: str,
+) -> None:
+    charged: list[str] = []
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        async def charge(key: str) -> int:
+            charged.append(key)
+            if len(charged) == 1:
+                await anyio.sleep_forever()
+            return len(charged)
+
+        number = await ctx.step("charge", charge, settled=lambda: len(charged))
+        return result(f"charge {number}")
+
+    async with served(sqlite, None, handler, wait_seconds=0.2) as send:
+        held = await held_until(lambda: bool(charged), send, await send())
+    async with served(sqlite, None, handler) as send:
+        assert text_of(await ended(send, held)) == "charge 1"
+
+
 async def test_the_database_knows_the_time_that_dbos_asks_for_on_python_3_12(sqlite: str) -> None:
     """Compare with SQLite's own function, which is there from 3.42 on and has fractions."""
     asked: list[tuple[Any]] = []

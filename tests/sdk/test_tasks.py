@@ -202,6 +202,23 @@ async def test_a_request_that_may_not_have_tasks_is_refused(engine: str) -> None
             await old.is_refused(types.METHOD_NOT_FOUND, "tasks/get", taskId=task["taskId"])
 
 
+async def test_a_task_is_its_callers_alone(sqlite: str) -> None:
+    caller = ["ada"]
+
+    def principal(ctx: object) -> str:
+        return caller[0]
+
+    async with taking(sqlite, principal=principal) as client:
+        task = await client.until(await client.call(), "input_required")
+        caller[0] = "bob"
+        given = {"taskId": task["taskId"], "inputResponses": {"one": named("Bob")}}
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            told = await client.is_refused(types.INVALID_PARAMS, method, **given)
+            assert told["reason"] == "unknown_task"
+        caller[0] = "ada"
+        assert await client.get(task) == task
+
+
 async def test_a_tool_that_works_as_a_task_only_refuses_other_clients(engine: str) -> None:
     async with served(engine, how={"required": True}) as here:
         async with here.taker(takes=False) as client:
@@ -410,7 +427,10 @@ async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str) ->
 async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: int | None) -> None:
     # The engine's own limits would delete an ended call at once.
     kept: dict[str, Any] = {"ttl_seconds": ttl, "keep_seconds": 1e-9, "idle_seconds": 1e-9}
+    now = [1.8e9]
+    kept["clock"] = lambda: now[0]
     async with taking(sqlite, None, PAIR, **kept) as client:
+        left = await client.until(await client.call(), "input_required")
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"one": named("Ann"), "two": named("Bob")})
         await client.until(task, "completed")
@@ -418,3 +438,9 @@ async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: 
         async with process(None) as engine:
             await engine.sweep(here.store.keep_seconds)
         assert said(await client.get(task)) == "Ann and Bob"
+        now[0] += 3600
+        for each in (left, task):
+            if ttl is None:
+                await client.get(each)
+            else:
+                await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=each["taskId"])
