@@ -177,6 +177,13 @@ async def _once_more(send: Send) -> None:
             await send(asked, ONE)
 
 
+async def test_a_no_tells_of_the_effect_of_an_earlier_round_without_a_guard_too() -> None:
+    tool = sdk.Tool("pay", "Pays.", Wanted, sdk.keyed_replay(paying(Till())))
+    send = partial(deliver, tool.call, reference=1)
+    said = text_of(await send(await send(await send(), ONE), no("two")))
+    assert "this call did something, or may have: 'pay'" in said
+
+
 @standing_in("J", "L")
 async def test_not_done_after_an_effect_that_was_given_up_asks_its_destination(
     stand_in: str, tmp_path: Path

@@ -24,6 +24,7 @@ from mrtr_options.sdk.single_use.reservations import (
     Full,
     OtherArguments,
     Pending,
+    Unanswered,
     Unusable,
 )
 from mrtr_options.sdk.single_use.round_state import RoundState
@@ -281,6 +282,39 @@ async def test_a_name_with_other_arguments_is_told_what_became_of_its_call(
         with pytest.raises(OtherArguments) as told:
             await store.reserve(other)
         assert told.value.became == became
+
+
+ASKED = {"outcome": "a question", "asked_at": 2e9}
+
+
+@pytest.mark.parametrize(
+    ("ends", "begun", "then"),
+    [
+        ({}, {"call_seconds": 60, "lease_seconds": HOUR}, Pending),
+        ({}, {"call_seconds": 60}, None),
+        (ASKED, {}, None),
+        (ASKED, {"effects": "a charge"}, Unanswered),
+        ({"outcome": "a result"}, {}, "a result"),
+    ],
+    ids=["at work", "in doubt", "unanswered", "unanswered after an effect", "ended"],
+)
+async def test_a_name_is_free_unless_its_call_is_at_work_or_known(
+    ends: dict[str, Any], begun: dict[str, Any], then: Any, path: Path
+) -> None:
+    now = 2e9
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        more = {"call": "call", "call_seconds": HOUR, **begun}
+        first = replace(await claim(store, "call"), **more)
+        await store.reserve(first)
+        if ends:
+            await store.record(replace(first, asked_at=ends.get("asked_at")), ends["outcome"])
+        now += HOUR / 2
+        again = replace(first, owner="another delivery", begins=now)
+        if isinstance(then, type):
+            with pytest.raises(then):
+                await store.reserve(again)
+        else:
+            assert await store.reserve(again) == then
 
 
 async def test_a_free_name_that_another_delivery_takes_first_is_at_work(
