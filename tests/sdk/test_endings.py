@@ -177,11 +177,19 @@ async def _once_more(send: Send) -> None:
             await send(asked, ONE)
 
 
-async def test_a_no_tells_of_the_effect_of_an_earlier_round_without_a_guard_too() -> None:
-    tool = sdk.Tool("pay", "Pays.", Wanted, sdk.keyed_replay(paying(Till())))
-    send = partial(deliver, tool.call, reference=1)
-    said = text_of(await send(await send(await send(), ONE), no("two")))
-    assert "this call did something, or may have: 'pay'" in said
+async def test_an_error_tells_of_the_effect_of_an_earlier_round_of_a_call_without_a_name(
+    tmp_path: Path,
+) -> None:
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        await ctx.once("pay", Till().charge)
+        await ctx.elicit(who("one"))
+        raise sdk.BadAnswer("one", "it is nobody's name")
+
+    with closing(sdk.SqliteStore(tmp_path / "rounds")) as store:
+        tool = guarded(sdk.keyed_replay(pay), store, call=None, call_is_secret=False)
+        send = partial(deliver, tool, reference=1)
+        refused = await error_of(send(await send(), ONE))
+    assert refused.data["may_have_happened"] is True
 
 
 @standing_in("J", "L")
