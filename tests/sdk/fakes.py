@@ -11,14 +11,12 @@ import anyio
 import anyio.lowlevel
 import mcp_types as types
 import pytest
-import trio.testing
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
-from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.sdk import current_request
 from mrtr_options.sdk.call_key import CALL_KEY, REPEAT, new_call_key
 from mrtr_options.tool.weather import Question
@@ -27,13 +25,6 @@ from tests.sending import Response
 
 ON_ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """The mark of tests on engines and on databases with threads, which need asyncio."""
-
-_CLOCKS: dict[str, dict[str, Any]] = {
-    "asyncio": swift(),
-    "trio": {"clock": trio.testing.MockClock(autojump_threshold=0)},
-}
-WITHOUT_WAITING = pytest.mark.parametrize("anyio_backend", _CLOCKS.items(), ids=_CLOCKS)
-"""Play on clocks that move on when all is done, so that a slow machine changes no outcome."""
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

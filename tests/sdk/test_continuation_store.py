@@ -33,17 +33,7 @@ from tests.sdk.asking_handlers import (
     is_unknown,
     raising,
 )
-from tests.sdk.fakes import (
-    WITHOUT_WAITING,
-    called_by,
-    deliver,
-    key_of,
-    modern,
-    named,
-    result,
-    until,
-    who,
-)
+from tests.sdk.fakes import called_by, deliver, key_of, modern, named, result, until, who
 from tests.sending import Response, connected, settings, text_of
 
 pytestmark = pytest.mark.anyio
@@ -360,19 +350,6 @@ async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(
     await until(lambda: len(store) == 0)
     for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so any answer may come
         assert text_of(await deliver(caller, asked, named(name))) == "too late"
-
-
-@WITHOUT_WAITING
-async def test_a_call_whose_client_waits_is_not_given_up_while_its_handler_works() -> None:
-    async def works_for_minutes(ctx: Linear, call: CallParams) -> types.CallToolResult:
-        name = (await ctx.elicit(who())).name
-        await anyio.sleep(200)
-        return result(name)
-
-    async with ContinuationStore(idle_seconds=60) as store:
-        caller = store.linear(works_for_minutes)
-        asked = await deliver(caller)
-        assert text_of(await deliver(caller, asked, named("Ann"))) == "Ann"
 
 
 async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_other(

@@ -8,9 +8,11 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+import trio.testing
 from mcp import Client, MCPError
 from mcp.server import Server
 
+from mrtr_options.review.bench.world.loop import swift
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import new_key
@@ -25,7 +27,7 @@ from mrtr_options.sdk.resuming.errors import TooManyRounds
 from mrtr_options.sdk.resuming.open_calls import KeptCall
 from mrtr_options.sdk.testing import NO_RESPONSE, call_as_client
 from tests.bounds import SECONDS
-from tests.sdk.fakes import WITHOUT_WAITING, Context, Params, result, unfit, who
+from tests.sdk.fakes import Context, Params, result, unfit, who
 from tests.sdk.resuming_world import ADA, CALLED, World, guarded
 from tests.sending import Response
 
@@ -419,7 +421,15 @@ async def test_callbacks_of_two_calls_at_once_learn_whose_question_it_is() -> No
 # --- time limits --------------------------------------------------------------------------------
 
 
-@WITHOUT_WAITING
+CLOCKS: dict[str, dict[str, Any]] = {
+    "asyncio": swift(),
+    "trio": {"clock": trio.testing.MockClock(autojump_threshold=0)},
+}
+without_waiting = pytest.mark.parametrize("anyio_backend", CLOCKS.items(), ids=CLOCKS)
+"""Play on clocks that move on when all is done, so that a slow machine changes no outcome."""
+
+
+@without_waiting
 @pytest.mark.parametrize("thinks", [True, False])
 async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) -> None:
     limit = 0.7
@@ -444,7 +454,7 @@ async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) 
             await world.call(legacy_seconds=limit)
 
 
-@WITHOUT_WAITING
+@without_waiting
 async def test_a_result_that_is_put_off_is_asked_for_after_a_pause() -> None:
     def puts_off(handler: Any) -> Any:
         async def tool(ctx: Context, params: Params) -> Response:
@@ -458,7 +468,7 @@ async def test_a_result_that_is_put_off_is_asked_for_after_a_pause() -> None:
     assert anyio.current_time() - begun >= 5.0
 
 
-@WITHOUT_WAITING
+@without_waiting
 async def test_a_time_limit_goes_on_where_it_stopped() -> None:
     user = UserTime()
 

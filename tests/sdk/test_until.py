@@ -94,6 +94,6 @@ async def test_a_frame_in_memory_waits_as_long_as_its_process_lives(is_paid: boo
             return result(str(error))
         return result(found)
 
-    async with ContinuationStore() as frames:
+    async with ContinuationStore(idle_seconds=0.1) as frames:  # its client waits all the while
         says = text_of(await deliver(frames.linear(handler), ctx=modern(CLIENT)))
     assert says == ("receipt 7" if is_paid else "'payment' was not there after 0.3 s")
