@@ -246,19 +246,40 @@ async def test_an_effect_that_was_given_up_is_tried_again_if_its_destination_has
     assert till.charged == 2
 
 
-async def test_a_bad_answer_that_an_author_raises_after_an_effect_tells_of_it(
+async def test_a_bad_answer_that_an_author_raises_after_an_effect_tells_of_it_and_may_be_corrected(
     tmp_path: Path,
 ) -> None:
     till = Till()
 
     async def pay(ctx: Any, params: Any) -> types.CallToolResult:
-        await ctx.elicit(who("one"))
+        name = (await ctx.elicit(who("one"))).name
         await ctx.once("pay", till.charge)
-        raise sdk.BadAnswer("one", "it is nobody's name")
+        if name == "Ann":
+            raise sdk.BadAnswer("one", "it is nobody's name")
+        return result(f"{name} paid {till.charged}")
 
     async with served("J", pay, tmp_path) as send:
-        refused = await error_of(send(await send(), ONE))
-    assert refused.data["may_have_happened"] is True
+        asked = await send()
+        refused = await error_of(send(asked, ONE))
+        assert refused.data["may_have_happened"] is True
+        assert text_of(await send(asked, named("Bob", "one"))) == "Bob paid 1"
+
+
+async def test_a_round_that_fails_before_an_effect_runs_when_it_is_sent_again(
+    tmp_path: Path,
+) -> None:
+    troubles = [RuntimeError("out of paper")]
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        await ctx.elicit(who("one"))
+        if troubles:
+            raise troubles.pop()
+        return result("paid")
+
+    async with served("J", pay, tmp_path) as send:
+        asked = await send()
+        assert (await error_of(send(asked, ONE))).data["reason"] == "nothing_done"
+        assert text_of(await send(asked, ONE)) == "paid"
 
 
 class Keyed(BaseModel):

@@ -19,6 +19,7 @@ from mcp import MCPError
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
+from mrtr_options.sdk.single_use.outcomes import write_response
 from mrtr_options.sdk.single_use.reservations import (
     Claim,
     Full,
@@ -27,7 +28,7 @@ from mrtr_options.sdk.single_use.reservations import (
     Unanswered,
     Unusable,
 )
-from mrtr_options.sdk.single_use.round_state import RoundState
+from mrtr_options.sdk.single_use.round_state import RoundState, digest_of_answers
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
 from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, key_made, refused, result
 from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool
@@ -358,6 +359,30 @@ async def test_an_abandoned_question_that_another_delivery_answers_first_is_at_w
 
         monkeypatch.setattr(store, "reopen", reopen_later)
         assert await refused(handler, x=1) == (types.REQUEST_TIMEOUT, "still_at_work")
+
+
+async def test_an_abandoned_round_that_another_delivery_ends_first_has_its_outcome(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        handler = single_use(store, attempts=2)(tool)
+        asked: Any = await deliver(handler)
+        state = RoundState.model_validate_json(asked.request_state)
+        said = digest_of_answers(ADA)
+        died = Claim(state.number, said, state.begins, 0, mark=state.mark)
+        assert await store.reserve(died) is None
+        take_over = store.take_over
+
+        async def take_over_later(claim: Claim) -> bool:
+            other = replace(died, lease_seconds=60, owner="another delivery")
+            assert await take_over(other)
+            assert await store.record(other, write_response(result("of another delivery")))
+            return await take_over(claim)
+
+        monkeypatch.setattr(store, "take_over", take_over_later)
+        assert await deliver(handler, asked, ADA) == result("of another delivery")
+    assert tool.effects == []
 
 
 @pytest.mark.parametrize("charges", [["Ada"], []])
