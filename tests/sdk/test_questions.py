@@ -105,7 +105,8 @@ def test_an_answer_of_another_kind_is_no_answer(kind: str) -> None:
     "url",
     ["", "pay.example/7", "/pay/7", "javascript:alert(1)", "https:pay", "https://", "https:///7",
      "http://pay.example/7", "http://10.0.0.7/", "http://localhost.example",
-     "https://pay.example/ 7", "https://pay.example/\n7", "https://pay.example:x/", "https://[::1", "ftp://pay.example"],
+     "https://pay.example/ 7", "https://pay.example/\n7", "https://pay.example:x/", "https://[::1",
+     "ftp://pay.example", "ftp://127.0.0.1/7"],
 )  # fmt: skip
 def test_a_link_that_is_no_address_of_a_web_page_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="the link 'it' takes an address such as https://"):
