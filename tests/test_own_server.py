@@ -67,17 +67,22 @@ async def test_an_argument_may_have_any_name_and_any_default_on_an_mcpserver() -
 
 @TIERS
 @pytest.mark.parametrize(
-    ("user", "says", "is_error"),
+    ("user", "output", "says", "is_error"),
     [
-        (answering("decline"), "'when' was declined", False),
-        (answering("cancel"), "'when' was cancelled", False),
-        (None, "cannot be asked for 'when'", True),
+        (answering("decline"), None, "'when' was declined", False),
+        (answering("cancel"), None, "'when' was cancelled", False),
+        (None, None, "cannot be asked for 'when'", True),
+        (answering("decline"), Booking, "'when' was declined", True),
+        (answering("cancel"), Booking, "'when' was cancelled", True),
     ],
 )
 async def test_a_question_that_is_not_answered_ends_in_a_text(
-    serve: Serve, user: Any, says: str, is_error: bool
+    serve: Serve, user: Any, output: type[BaseModel] | None, says: str, is_error: bool
 ) -> None:
-    async with modern(serve(tool()), user) as client:
+    """Of a tool that promises structured output it is an error: the SDK's client takes no other."""
+    server = serve(replace(tool(), output_schema=output))
+    async with modern(server, user) as client:
+        await client.list_tools()
         result = await client.call_tool("book_table", {"guest": "Ada"})
     assert says in text_of(result)
     assert result.is_error == is_error

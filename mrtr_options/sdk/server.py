@@ -205,10 +205,8 @@ class Tool:
             except BaseException as raised:
                 failure = failure_of(raised)
                 error = meant_by(failure)
-                is_ending = isinstance(error, ENDINGS)
-                # An author's own `outcome_of` may know nothing of the endings.
-                result = self.outcome_of(error) or (outcome_of(error) if is_ending else None)
-                if result is not None and is_ending:
+                result = self._result_of(error)
+                if result is not None and isinstance(error, ENDINGS):
                     effects.ending = error
                     return with_effects(result, effects)
                 if result is not None:
@@ -217,6 +215,14 @@ class Tool:
                     raise error from failure.__cause__
                 _logger.exception("the tool %r raised after an effect", self.name)
                 raise in_doubt(effects.names) from error
+
+    def _result_of(self, error: Exception) -> types.CallToolResult | None:
+        """Make the result of an exception: an error if it lacks what the output schema promises."""
+        # An author's own `outcome_of` may know nothing of the endings.
+        result = self.outcome_of(error) or outcome_of(error)
+        if result is None or self.output_schema is None or result.structured_content is not None:
+            return result
+        return result.model_copy(update={"is_error": True})
 
     def _check_output(self, result: types.CallToolResult) -> None:
         """Raise a ValidationError for a result that does not keep the output schema."""
