@@ -30,7 +30,7 @@ from mrtr_options.sdk.single_use.reservations import (
 )
 from mrtr_options.sdk.single_use.round_state import RoundState, digest_of_answers
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
-from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, key_made, refused, result
+from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, key_made, refused, result, who
 from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool
 from tests.sdk.stores import Database, claim, sqlite, statements_of
 
@@ -383,6 +383,37 @@ async def test_an_abandoned_round_that_another_delivery_ends_first_has_its_outco
         monkeypatch.setattr(store, "take_over", take_over_later)
         assert await deliver(handler, asked, ADA) == result("of another delivery")
     assert tool.effects == []
+
+
+async def test_an_abandoned_round_that_another_delivery_fails_first_has_the_effects_of_that_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charged: list[str] = []
+    failures = [OSError("the printer is out of paper")]
+
+    async def pay(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        await ctx.elicit(who())
+        await ctx.once("pay", lambda _: charged.append("Ada"))
+        if failures:
+            raise failures.pop()
+        return result("paid")
+
+    with closing(SqliteStore(path)) as store:
+        handler = single_use(store)(keyed_replay(pay))
+        asked: Any = await deliver(handler)
+        state = RoundState.model_validate_json(asked.request_state)
+        died = Claim(state.number, digest_of_answers(ADA), state.begins, 0, mark=state.mark)
+        assert await store.reserve(died) is None
+        take_over = store.take_over
+
+        async def take_over_later(claim: Claim) -> bool:
+            monkeypatch.setattr(store, "take_over", take_over)
+            assert await refused(handler, asked, ADA) == INDETERMINATE
+            return await take_over(claim)
+
+        monkeypatch.setattr(store, "take_over", take_over_later)
+        assert await deliver(handler, asked, ADA) == result("paid")
+    assert charged == ["Ada"]
 
 
 @pytest.mark.parametrize("charges", [["Ada"], []])

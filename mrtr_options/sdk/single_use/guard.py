@@ -391,13 +391,15 @@ class _Guard:
         try:
             return await self.store.reserve(claim)
         except Abandoned:
-            taking.effects = await self.store.effects(claim)
             effects = CallEffects()
-            effects.read(taking.effects)
+            effects.read(await self.store.effects(claim))
             is_known = self.tells_effects or bool(effects.now)
             if self.attempts == 1 and not (is_known and effects.may_run_again):
                 raise in_doubt(effects.now) from None
-            return await self.take_abandoned(claim)
+            outcome = await self.take_abandoned(claim)
+            # Until it was this delivery's, another one may have begun more.
+            taking.effects = await self.store.effects(claim)
+            return outcome
 
     async def take_abandoned(self, claim: Claim) -> str | None:
         """Take a round whose process died, to run it again.
