@@ -1,9 +1,9 @@
 """A key means one thing in a round.
 
-Keys name questions and effects across rounds and across versions of the code. Within one round a
-key belongs to one question (its message and its form) or to one effect. A second use for something
-else would get the first one's answer, or would not run at all; it is an error that names both
-places.
+Keys name questions and effects across rounds and across versions of the code. Within one round, and
+in H within one call, a key belongs to one question (its message and its form) or to one effect. A
+second use for something else would get the first one's answer, or would not run at all; it is an
+error that names both places.
 
 Knows nothing.
 """
@@ -25,7 +25,7 @@ _LOOPS = ("anyio", "asyncio", "trio")
 
 
 class KeyUsedTwice(ValueError):
-    """A key is used for two things in one round."""
+    """A key is used for two things in one run of a handler."""
 
 
 class _Line(NamedTuple):
@@ -81,7 +81,7 @@ class Uses:
             self._uses[kind, key] = _Use(meaning, place or _line_here())
         elif are_same is None or not are_same(earlier.meaning, meaning):
             raise KeyUsedTwice(
-                f"the key {key!r} is used for two {kind}s in one round: {earlier.place} and"
+                f"the key {key!r} is used for two {kind}s: {earlier.place} and"
                 f" {place or _line_here()}; give each a key of its own"
             )
 

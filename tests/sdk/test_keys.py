@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -14,6 +16,7 @@ from mrtr_options.sdk import handler
 from mrtr_options.sdk.current_request import protected
 from mrtr_options.sdk.exception_shim import exception_shim
 from mrtr_options.sdk.keys import KeyUsedTwice
+from mrtr_options.sdk.suspended import ContinuationStore
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -120,3 +123,39 @@ async def test_two_rounds_of_an_old_client_may_use_a_key_for_two_questions() -> 
         response = await deliver(tool, ctx=of_session(session, modern=False))
     assert text_of(response) == "done"
     assert len(session.pushed) == 2
+
+
+# --- the effects of a call that is kept (H) ------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+async def test_a_key_is_one_effects_in_a_call_and_a_second_use_names_both_places(
+    is_under_way: bool,
+) -> None:
+    paid: list[int] = []
+
+    async def tool(ctx: Any, call: object) -> types.CallToolResult:
+        async def pay_both() -> None:
+            paid.append(1)
+            await ctx.once("pay", partial(paid.append, 2))
+
+        first = pay_both if is_under_way else partial(paid.append, 1)
+        await ctx.once("pay", first)
+        await ctx.once("pay", partial(paid.append, 2))
+        return result("both are paid")
+
+    async with ContinuationStore() as store:
+        with pytest.raises(KeyUsedTwice, match="'pay' is used for two effects") as twice:
+            await deliver(store.linear(tool))
+    assert paid == [1]
+    assert str(twice.value).count("test_keys.py") == 2
+
+
+async def test_an_effect_that_raised_may_be_tried_again_under_its_key() -> None:
+    async def tool(ctx: Any, call: object) -> types.CallToolResult:
+        with suppress(ZeroDivisionError):
+            await ctx.once("pay", lambda: 1 / 0)
+        return result(await ctx.once("pay", lambda: "paid"))
+
+    async with ContinuationStore() as store:
+        assert text_of(await deliver(store.linear(tool))) == "paid"

@@ -1,6 +1,6 @@
 """A parked call of option H: its frame, and the context through which its handler asks.
 
-Knows `detached`, `effects` and `questions`; nothing of the rounds that wake it.
+Knows `detached`, `effects`, `keys` and `questions`; nothing of the rounds that wake it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from mrtr_options.sdk.capabilities import Kinds
 from mrtr_options.sdk.effects import CallEffects, Settled, Standing, effects_here, value_of
 from mrtr_options.sdk.handler import Action, CallAbandoned, DeskT, T
+from mrtr_options.sdk.keys import Uses
 from mrtr_options.sdk.questions import (
     AnswerT,
     AnyQuestion,
@@ -48,6 +49,7 @@ class Frame:
     bytes: int = 0
     counted: int = 0
     effects: CallEffects = field(default_factory=CallEffects)
+    uses: Uses = field(default_factory=Uses)
     asked: list[Asked] = field(default_factory=list[Asked])
     end: types.Result | BaseException | None = None
     answers: dict[int, dict[str, builtins.bytes]] | None = None
@@ -161,13 +163,20 @@ class LinearContext(AsksTogether, Generic[DeskT]):
     ) -> T:
         """Run an effect and tell the guard of it: a call that has done something keeps its name.
 
+        A key is one effect's: a second use of it in one call is an error. An effect that raised may
+        be tried again.
+
         Args:
             key: The effect's name.
             effect: Does the effect; async or not.
             settled: Asks the destination whether it has happened, after it raised.
+
+        Raises:
+            KeyUsedTwice: An effect of this key is under way, or is done.
         """
         effects = self._frame.effects
-        value = await effects.run(key, effect, settled)
+        with self._frame.uses.taken("effect", key):
+            value = await effects.run(key, effect, settled)
         effects.fresh.discard(key)  # done, so it is not done again
         return cast("T", value_of(effect, value))
 
