@@ -139,6 +139,9 @@ CASES = {
     "a list that is none": Case(
         {"lost": {1}, "lists": _nothing_of_the_protocol}, {}, MAY, 1, 0, ()
     ),
+    "a result, and a list that is none": Case(
+        {"questions": (), "lists": _nothing_of_the_protocol}, {}, "done", 1, 1, ()
+    ),
     "a first request under a key": Case({"lost": {1, 2}}, KEYS, "done", 4, 1),
     "one of a legacy client": Case(
         {"lost": {1}, "questions": (), "old": True}, KEYS, MAY, 1, 1, ()

@@ -38,7 +38,8 @@ The rules
 
 What it trades: a call may take `attempts` times as long before it fails, and a server that keeps no
 record of rounds does its effects again. Answers and states lie in files that their owner can read.
-It takes results and questions; a task or another extension's result is an error.
+It takes results and questions; a task or another extension's result is an error. It does not check
+a result against the tool's output schema.
 
 Knows the SDK's client, `call_key`, and the other modules of this folder. `delivery` sends a round.
 """

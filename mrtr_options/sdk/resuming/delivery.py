@@ -12,6 +12,7 @@ import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter
 
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.handler import reason_of
@@ -22,6 +23,8 @@ from mrtr_options.sdk.resuming.errors import StateRefused, Unanswered
 from mrtr_options.sdk.resuming.open_calls import KeptCall, Records
 
 Response = types.CallToolResult | types.InputRequiredResult
+
+_RESPONSE: TypeAdapter[Response] = TypeAdapter(Response)
 
 LONGEST_PAUSE_SECONDS = 10.0
 
@@ -185,15 +188,20 @@ class Delivery:
         call = self.call
         state = call.pending.request_state if call.pending is not None else None
 
+        params = types.CallToolRequestParams(
+            name=call.tool,
+            arguments=call.arguments,
+            input_responses=call.answers or None,
+            request_state=state,
+            _meta=cast("types.RequestParamsMeta", {CALL_KEY: call.key}),
+        )
+
         async def send(client: Client, seconds: float) -> Response:
-            return await client.session.call_tool(
-                call.tool,
-                call.arguments,
-                read_timeout_seconds=seconds,
-                input_responses=call.answers or None,
-                request_state=state,
-                meta=cast("types.RequestParamsMeta", {CALL_KEY: call.key}),
-                allow_input_required=True,
+            # Not `call_tool`: it lists the tools once it has the result, and that can fail.
+            return await client.session.send_request(
+                types.CallToolRequest(params=params),
+                _RESPONSE,
+                request_read_timeout_seconds=seconds,
             )
 
         async def send_in_time(client: Client) -> Response:
