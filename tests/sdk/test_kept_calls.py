@@ -7,6 +7,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -231,6 +232,27 @@ async def test_whatever_happens_to_a_left_call_it_is_paid_once(
             assert end is not CannotKeep or len(world.requests) == sent
     assert world.effects.count("bill") == 1
     assert world.asked == ["Who is who?"]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize(
+    ("trouble", "then"),
+    [({"refused": {1, 2, 3, 4}}, nullcontext()), ({"lost": {1}}, pytest.raises(Unanswered))],
+    ids=["never sent", "lost"],
+)
+async def test_a_left_call_is_begun_later_only_if_it_was_never_sent(
+    trouble: dict[str, Any],
+    then: AbstractContextManager[object],
+    is_kept: bool,
+    tmp_path: Path,
+) -> None:
+    calls = CallFolder(tmp_path) if is_kept else None
+    world = World(questions=(), **trouble)
+    with pytest.raises(Unanswered) as left:
+        await world.call(calls=calls)
+    with then:
+        await world.resume(left.value.call, calls=calls)
+    assert world.effects == ["bill"]
 
 
 async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) -> None:

@@ -88,10 +88,9 @@ class Delivery:
             is_again = self._is_first and self._begun
             by_key = is_again and self._has_keys
             if is_again and not by_key and not await self._may_begin_again():
-                raise Unanswered(
+                raise self._unanswered(
                     f"no response to the first request of {self.call.tool!r} ({self._lost}); its"
-                    " effects may have happened, and it may not be sent again",
-                    self.call,
+                    " effects may have happened, and it may not be sent again"
                 )
             await self._pause_before(attempt)
             try:
@@ -108,10 +107,16 @@ class Delivery:
             else:
                 self.was_repeated = is_again
                 return response
-        raise Unanswered(
-            f"no response from {self.call.tool!r} in {self.manner.attempts} attempts: {self._lost}",
-            self.call,
+        raise self._unanswered(
+            f"no response from {self.call.tool!r} in {self.manner.attempts} attempts: {self._lost}"
         )
+
+    def _unanswered(self, text: str) -> Unanswered:
+        """Return the error, whose call says whether its first request may have been sent."""
+        self.call = self.call.model_copy(update={"begun": self._begun})
+        if not self._begun:  # it is kept as one that was sent, perhaps
+            self.records.keep(self.call)
+        return Unanswered(text, self.call)
 
     @property
     def _is_first(self) -> bool:
