@@ -405,7 +405,7 @@ def _plain_key(name: object) -> object:
 
 def _as_text(value: object) -> str:
     """Return the text of a value that names a call: a version may read 7 where one read "7"."""
-    return value if isinstance(value, str) else _canonical(value)
+    return _normal(value) if isinstance(value, str) else _canonical(value)
 
 
 def _canonical(value: object) -> str:
@@ -414,18 +414,27 @@ def _canonical(value: object) -> str:
     The order of names makes no difference. 150 and 150.0 are one number. Text is in one form of
     Unicode: an accent is the same in one character and in two.
     """
-    sent = unicodedata.normalize("NFC", _ENCODER.encode(value))
-    return _SORTING_ENCODER.encode(_DECODER.decode(sent))
+    return _SORTING_ENCODER.encode(_normal(json.loads(_ENCODER.encode(value))))
 
 
-def _number(text: str) -> int | float:
-    number = float(text)
-    return int(number) if number.is_integer() else number
+def _normal(value: Any) -> Any:
+    """Return a value of JSON with each text and each number in one form."""
+    match value:
+        case str():
+            return unicodedata.normalize("NFC", value)
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_normal(each) for each in cast("list[Any]", value)]
+        case dict():
+            items = cast("dict[str, Any]", value).items()
+            return {_normal(name): _normal(each) for name, each in items}
+        case _:
+            return value
 
 
-# Made once: json.dumps and json.loads make one for each use with settings.
+# Made once: json.dumps makes one for each use with settings.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-_DECODER = json.JSONDecoder(parse_float=_number)
 _SORTING_ENCODER = json.JSONEncoder(sort_keys=True)
 
 
@@ -451,8 +460,9 @@ def error_as_repeat(error: MCPError, since: float) -> MCPError:
     return MCPError(error.error.code, error.error.message, data)
 
 
-def _digest(*parts: object) -> str:
-    return digest(_canonical([*parts, request_here().server]))[:32]
+def _digest(*parts: str | None) -> str:
+    """Return a name of these parts, each as it is: two callers are two in any form of Unicode."""
+    return digest(_SORTING_ENCODER.encode([*parts, request_here().server]))[:32]
 
 
 def iso(seconds: float) -> str:

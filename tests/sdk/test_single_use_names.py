@@ -94,14 +94,14 @@ def test_a_name_is_the_same_for_each_request_and_no_other_callers_tools_or_serve
     assert here == name_of(REFERENCE, given | {"amount": 5})
     others = [
         name_of(REFERENCE, {"reference": "R2"}),
-        name_of(REFERENCE, given, caller="bob"),
+        *(name_of(REFERENCE, given, caller=each) for each in ("bob", "jos\u00e9", "jose\u0301")),
         name_of(REFERENCE, given, tool="pay"),
         name_of(REFERENCE, given, server="another"),
         name_of(CallNaming("other"), {"other": "R1"}),
         name_of(SECRET, given, caller=None),
         *(name_of(REFERENCE, {}, key=KEY, server=each) for each in ("bank", "another")),
     ]
-    assert len({each.handle for each in [here, *others] if each is not None}) == 9
+    assert len({each.handle for each in [here, *others] if each is not None}) == 11
 
 
 def test_a_function_names_calls_by_caller_and_arguments() -> None:
@@ -153,6 +153,7 @@ WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
     "a time": (datetime, "2026-12-01T13:00:00+01:00", "2026-12-01T12:00:00Z", True),
     "a number or a text": (int | str, 7, "7", True),
     "an accent": (str, "\u00e9", "e\u0301", True),
+    "a mark at the start of a line": (str, "\n\u0303\u00e9", "\n\u0303e\u0301", True),
     "one of a secret": (SecretStr, "\u00e9", "e\u0301", True),
     "two secrets": (SecretStr, "tea", "cup", False),
     "one of two kinds": (Card | Iban, {"kind": "card", "number": "7"}, IBAN, False),
