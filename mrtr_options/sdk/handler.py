@@ -234,7 +234,7 @@ def telling_of(begun: Callable[[], Collection[str]]) -> Generator[None]:
 
 def tell_effects(error: MCPError, begun: Collection[str]) -> None:
     """Have a refusal say that an effect of its call may have happened, if one has begun."""
-    if begun and error.error.data and "reason" in error.error.data:
+    if begun and reason_of(error) is not None:
         error.error.data["may_have_happened"] = True
 
 

@@ -152,7 +152,6 @@ class Round:
 
     def __init__(self, ctx: Context, params: types.InputResponseRequestParams) -> None:
         self.record = load_state(params, Record)
-        key = call_key_of(ctx, params) if params.request_state is None else None
         self.commits: dict[str, Effect[object]] = {}
         self._ctx = ctx
         self.session = ctx.session
@@ -165,9 +164,10 @@ class Round:
         self._refusal: Exception | None = None
         self._finished = False
         effects = effects_here()
-        if key is not None:
-            self.record.call = key.call_of(caller_of(ctx), _target_of(params))
-        elif params.request_state is None:
+        if params.request_state is None:
+            key = call_key_of(ctx, params)
+            if key is not None and not effects.now:  # what an earlier run has begun has its number
+                effects.call = key.call_of(caller_of(ctx), _target_of(params))
             self.record.call = effects.call
         effects.is_told = True
         effects.add(self.record.done)

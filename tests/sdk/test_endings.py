@@ -299,6 +299,29 @@ async def test_a_call_that_its_user_declined_keeps_its_call_key(
         assert await send(**of) == declined
 
 
+@pytest.mark.parametrize("again", [sdk.new_call_key(), None])
+async def test_an_effect_that_is_tried_again_has_its_idempotency_key(
+    store: Any, again: str | None
+) -> None:
+    """Also if the call is made again with another call key, or with none."""
+    sent: list[str] = []
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        def charge(key: str) -> None:
+            sent.append(key)
+            if len(sent) < 3:
+                raise TimeoutError
+
+        await ctx.once("pay", charge)
+        return result("paid")
+
+    tool = guarded(sdk.keyed_replay(pay), store, attempts=2)
+    await error_of(deliver(tool, key=sdk.new_call_key(), reference=1))
+    assert text_of(await deliver(tool, key=again, reference=1)) == "paid"
+    assert len(sent) == 3
+    assert len(set(sent)) == 1
+
+
 # --- 2, 3: names and digests are of the arguments as they are read --------------------------------
 
 
@@ -416,13 +439,18 @@ async def test_a_repeated_error_says_so_to_models(store: Any) -> None:
     assert str(again) == f"Said at {again.error.data['repeat']['since']}: {first}"
 
 
-async def test_a_repeated_error_keeps_what_its_author_says_to_programs(store: Any) -> None:
+@pytest.mark.parametrize("data", [["opens at 9"], ["reason"], "no reason"])
+async def test_a_repeated_error_keeps_what_its_author_says_to_programs(
+    store: Any, data: object
+) -> None:
     async def shut(ctx: Any, params: Any) -> types.CallToolResult:
-        raise MCPError(-32000, "closed", ["opens at 9"])
+        await ctx.once("knock", Till().charge)
+        raise MCPError(-32000, "closed", data)
 
     tool = guarded(sdk.keyed_replay(shut), store, repeat_note="Said at {since}:")
     first, again = [await error_of(deliver(tool, reference=1)) for _ in range(2)]
     assert first.error == again.error
+    assert first.error.data == data
 
 
 # --- 10: unknown, and the destination is asked ----------------------------------------------------
