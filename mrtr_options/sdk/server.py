@@ -31,11 +31,7 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context as HighTierContext
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.request_state import (
-    RequestStateBoundary,
-    RequestStateSecurity,
-    authenticated_principal,
-)
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, Field, SkipValidation
 from typing_extensions import TypeVar
 
@@ -243,7 +239,8 @@ class Tool:
         """
         check_server(server)
         boundaries = [each for each in server.middleware if isinstance(each, ProtectedRounds)]
-        knows_callers = any(each.principal is not authenticated_principal for each in boundaries)
+        said = [each.settings for each in boundaries if isinstance(each.settings, Settings)]
+        knows_callers = any(each.knows_callers for each in said)
         if isinstance(server, MCPServer):
             knows_callers = knows_callers or server.settings.auth is not None
         ttl_seconds = max((each.ttl_seconds for each in boundaries), default=0)

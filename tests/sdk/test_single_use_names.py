@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from mcp.server import MCPServer
+from mcp.server import MCPServer, Server
 from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl, BaseModel, SecretStr, create_model
 
@@ -250,7 +250,11 @@ def test_a_server_that_does_not_know_its_callers_is_refused_when_it_is_built() -
         with pytest.raises(ValueError, match=r"two strangers would share a call.* before add_to"):
             serve(named)
         serve(secret)
-    sdk.build_server("bank", named, settings=sdk.Settings(authenticated=True))
+    authenticated = sdk.Settings(authenticated=True)
+    sdk.build_server("bank", named, settings=authenticated)
+    for own in Server("bank"), MCPServer("bank"):
+        sdk.protect(own, authenticated)
+        named.add_to(own)
     issuer = AnyHttpUrl("https://example.com")
     auth = AuthSettings(issuer_url=issuer, resource_server_url=None)
     named.add_to(MCPServer("bank", auth=auth, token_verifier=Mock()))
