@@ -149,7 +149,7 @@ class Call:
             MCPError: -32603, it may have been done, and nothing says whether it was.
         """
         look = None if settled is None else partial(settled, *_as_many_as(settled, given))
-        _as_many_as(effect, given)
+        _check_takes(effect, given)
         value: Any = await self._ctx.once(key, lambda _: effect(*given), settled=look)
         return cast("T", value_of(effect, value))
 
@@ -306,9 +306,8 @@ def _as_many_as(function: Callable[..., object], given: Sequence[object]) -> Seq
     Raises:
         TypeError: It needs more.
     """
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # of a function in C
+    signature = _signature_of(function)
+    if signature is None:
         return given
     parameters = signature.parameters.values()
     takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters)
@@ -317,6 +316,21 @@ def _as_many_as(function: Callable[..., object], given: Sequence[object]) -> Seq
     first = given if takes_all else given[: len(needed)]
     signature.bind(*first)
     return first
+
+
+def _check_takes(function: Callable[..., object], given: Sequence[object]) -> None:
+    """Raise a TypeError for a function that does not take all of these values."""
+    signature = _signature_of(function)
+    if signature is not None:
+        signature.bind(*given)
+
+
+def _signature_of(function: Callable[..., object]) -> inspect.Signature | None:
+    """Return a function's signature; None for one in C that has none."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
 
 
 def _handler_of(

@@ -385,12 +385,16 @@ def _of_three(reference: str, amount: int, currency: str) -> bool:
     return False
 
 
-async def test_what_settled_cannot_be_given_is_refused_before_the_effect(path: Path) -> None:
+@pytest.mark.parametrize(("more", "settled"), [((), _of_three), (("a note",), None)])
+async def test_what_an_effect_or_settled_cannot_be_given_is_refused_before_the_effect(
+    more: Any, settled: Any, path: Path
+) -> None:
     bank, server = Bank(), MCPServer("shop")
 
     @calls_in(path).tool(server, name_by="reference")
     async def refund(call: sdk.Call, reference: str, order: str, amount: int) -> str:
-        return str(await call.once("refund", bank.pay, reference, amount, settled=_of_three))
+        given: Any = (reference, amount, *more)
+        return str(await call.once("refund", bank.pay, *given, settled=settled))
 
     assert "was done. It may be sent again" in await told(server, User())
     assert bank.paid == []
