@@ -16,10 +16,11 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
+from mrtr_options.sdk.effects import in_doubt
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
-from mrtr_options.sdk.single_use.outcomes import write_response
+from mrtr_options.sdk.single_use.outcomes import write_error, write_response
 from mrtr_options.sdk.single_use.reservations import (
     Claim,
     Full,
@@ -263,6 +264,7 @@ async def test_a_question_is_stamped_without_a_look_into_the_database(
     [
         (None, None, 0, "open"),
         (None, None, HOUR, "in doubt"),
+        (write_error(in_doubt(["pay"])), None, 0, "in doubt"),
         ("a question", 2e9, 0, "open"),
         ("a result", None, HOUR, "ended"),
     ],

@@ -13,6 +13,9 @@ from mrtr_options.sdk.single_use.reservations import (
     Unanswered,
 )
 
+IN_DOUBT = '"reason":"indeterminate"'
+"""What a recorded outcome of a call in doubt has in its JSON."""
+
 
 class Seen(NamedTuple):
     """The store's facts about itself and about a round, or about a call's latest round."""
@@ -46,9 +49,11 @@ class Seen(NamedTuple):
 
     def became(self) -> str:
         """Return what became of the call of this round."""
-        if self.outcome is None and self.is_over:
+        if self.outcome is None:
+            return "in doubt" if self.is_over else "open"
+        if IN_DOUBT in self.outcome:
             return "in doubt"
-        return "open" if self.outcome is None or self.is_unanswerable is not None else "ended"
+        return "open" if self.is_unanswerable is not None else "ended"
 
     def recorded(self, claim: Claim) -> str:
         """Return the recorded outcome of a round that another delivery has taken.

@@ -52,7 +52,7 @@ from mrtr_options.sdk.single_use.reservations import (
     Stamp,
     Unusable,
 )
-from mrtr_options.sdk.single_use.seen import Seen
+from mrtr_options.sdk.single_use.seen import IN_DOUBT, Seen
 
 T = TypeVar("T")
 
@@ -190,9 +190,6 @@ UPDATE guard_rounds SET answers = '', owner = '',
     lasts = (SELECT epoch FROM guard_horizon) + :epochs
 WHERE {_LATEST} AND outcome IS NULL AND ends <= {{now}}
 """
-IN_DOUBT = '%"reason":"indeterminate"%'
-"""The outcome of a call in doubt, as SQL's LIKE finds it."""
-
 # For who runs the server: these scan the table.
 _IN_DOUBT = """(
     (outcome IS NULL AND ends <= {now}) OR outcome LIKE :in_doubt
@@ -244,7 +241,7 @@ class SqlStore:
             "epoch_seconds": keep_seconds / EPOCHS_IN_KEEP,
             "epochs_of_round": EPOCHS,
             "portion": PORTION,
-            "in_doubt": IN_DOUBT,
+            "in_doubt": f"%{IN_DOUBT}%",
             **self._most,
         }
         self._last_seen: _Sight | None = None
