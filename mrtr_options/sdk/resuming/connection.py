@@ -76,6 +76,7 @@ class _Live:
         tasks: Where jobs run.
         under_way: The jobs that were begun and have no end of their own.
         retired: Set when no more are to be begun.
+        was_left: Whether a caller left its job: what the job began may still be sent.
         failure: What broke it.
         is_over: Whether it has ended.
     """
@@ -84,20 +85,21 @@ class _Live:
     tasks: anyio.abc.TaskGroup
     under_way: list[_Job[Any]] = field(default_factory=list[_Job[Any]])
     retired: anyio.Event = field(default_factory=anyio.Event)
+    was_left: bool = False
     failure: Exception | None = None
     is_over: bool = False
 
     async def run(self, job: _Job[Any]) -> None:
-        await job.run(self.client)
-        if job.result or job.error:
-            self.under_way.remove(job)
+        await job.run(self.client)  # does not return where the connection breaks
+        self.under_way.remove(job)
 
     @property
     def lost(self) -> Lost:
         """The error of the requests that were under way when the connection broke."""
         text = "the connection broke" if self.failure is None else _inner(self.failure)
         # Only where it was alone: another request may have been sent on a connection of its own.
-        if isinstance(_first(self.failure), httpx2.ConnectError) and len(self.under_way) == 1:
+        was_alone = len(self.under_way) == 1 and not self.was_left
+        if isinstance(_first(self.failure), httpx2.ConnectError) and was_alone:
             return CannotConnect(f"cannot connect: {text}")
         return Lost(text)
 
@@ -138,12 +140,14 @@ class Connection:
         try:
             await job.done.wait()
         finally:
+            live.was_left |= not job.done.is_set()
             job.scope.cancel()
         if job.result:
             return job.result[0]
         match job.error:
             case MCPError(code=types.CONNECTION_CLOSED) as error:
-                self._live = None  # what is half broken is replaced as well
+                if self._live is live:
+                    self._live = None  # what is half broken is replaced as well
                 live.retired.set()
                 raise Lost(error.message) from error
             case MCPError(code=types.REQUEST_TIMEOUT, data=None) as error:
