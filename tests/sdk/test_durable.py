@@ -32,6 +32,7 @@ from tests.sdk.durable_calls import (
     Send,
     World,
     asked_by,
+    away,
     ended,
     reason,
     refused,
@@ -367,6 +368,34 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
         assert ends == ["ended"]
         (call,) = await DBOS.list_workflows_async()
         assert call.status == "SUCCESS"  # its result is the record that it was stopped
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["it is slow", "it is away at first"])
+async def test_a_first_request_that_is_cancelled_while_its_call_begins_has_no_effect(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch, is_away: bool
+) -> None:
+    """The database takes a while, or takes the call only when it is tried again."""
+    world = World()
+    start = DBOS.start_workflow_async
+    tried = anyio.Event()
+
+    async def starts(*arguments: Any) -> Any:
+        is_first = not tried.is_set()
+        tried.set()
+        await anyio.lowlevel.checkpoint()
+        if is_first and is_away:
+            away()
+        return await start(*arguments)
+
+    monkeypatch.setattr(DBOS, "start_workflow_async", starts)
+    async with served(sqlite, world) as send:
+        async with anyio.create_task_group() as group:
+            group.start_soon(send)
+            await tried.wait()
+            group.cancel_scope.cancel()  # a refusal in place of the cancellation would be raised
+        (call,) = await DBOS.list_workflows_async()
+        assert call.status == "SUCCESS"
+    assert world.effects == []
 
 
 async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(engine: str) -> None:

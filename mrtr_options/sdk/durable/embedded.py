@@ -21,7 +21,7 @@ import secrets
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import Context
@@ -90,6 +90,8 @@ class Process:
         self.live: dict[str, Live] = {}
         self.stores: list[Engine] = []
         self.beginning: dict[str, Engine] = {}
+        self.starts: dict[str, asyncio.Task[None]] = {}
+        self.stops: dict[str, asyncio.Task[None]] = {}
         self.bell = Bell()
         self._clock = math.inf  # its time where the monotonic clock was 0, as last seen
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -152,6 +154,7 @@ class Process:
                 while (store := self.store_of(name, handle)) is None:
                     await self.bell.until(lambda: self.store_of(name, handle) is not None)
                 live = self.live[handle] = Live(store, name, handle, begun, log, is_again)
+                live.is_stopped = handle in self.stops and not is_again  # it has done nothing
                 self.bell.ring()
                 if (text := await live.run()) is not None:
                     return text
@@ -247,9 +250,10 @@ class Process:
     async def end(self) -> None:
         """Let go of the calls that wait for a store, and end DBOS."""
         with self._held:
-            for task in self._tasks:
+            tasks = [*self._tasks, *self.stops.values()]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             # In another thread: DBOS waits for its threads, and one may be waiting for this loop.
             await anyio.to_thread.run_sync(DBOS.destroy)
             # DBOS made its own pool the loop's default one, and leaves it there shut down.
@@ -289,8 +293,7 @@ class Engine:
         await self.may_run()
         self._process.beginning[handle] = self
         try:
-            # The one who waits for it may stop waiting. It begins anyway.
-            await asyncio.shield(asyncio.ensure_future(surely(start)))
+            await _once(self._process.starts, handle, partial(surely, start))
             return await self.visit(handle, -1, Answers({}, begun.caller))
         finally:
             self._process.beginning.pop(handle, None)
@@ -308,6 +311,11 @@ class Engine:
         return live.record if isinstance(live, Live) else live
 
     async def stop(self, handle: str) -> None:
+        await _once(self._process.stops, handle, partial(self._stop, handle))
+
+    async def _stop(self, handle: str) -> None:
+        if starting := self._process.starts.get(handle):
+            await asyncio.wait([starting])  # `run` ends it before its handler begins
         live = await self._find_call(handle)
         if isinstance(live, Live):
             await live.leave(for_good=True)
@@ -343,6 +351,20 @@ class Engine:
             if here.store_of(name, handle) is None:
                 raise refusal(Reason.OTHER_VERSION)
             await here.bell.until(lambda: handle in here.live, LOOK_SECONDS)
+
+
+async def _once(
+    under_way: dict[str, asyncio.Task[None]], handle: str, do: Callable[[], Awaitable[None]]
+) -> None:
+    """Do something to a call, unless it is under way.
+
+    The one who waits for it may stop waiting. It is done anyway.
+    """
+    task = under_way.get(handle)
+    if task is None:
+        task = under_way[handle] = asyncio.ensure_future(do())
+        task.add_done_callback(lambda _: under_way.pop(handle))
+    await asyncio.shield(task)
 
 
 # --- opened and closed --------------------------------------------------------------------------

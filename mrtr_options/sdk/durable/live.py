@@ -107,6 +107,7 @@ class Live(Running):
 
     Attributes:
         ahead: What is still to come of what it came to before.
+        is_stopped: Whether it is to end without a result.
         is_over: Whether it does not run here any more.
     """
 
@@ -119,6 +120,7 @@ class Live(Running):
         self.record = Record(first, first.at)
         entries = [store.seal.read(_Entry, text, handle) for text in log]
         self.ahead = {each.of: each for each in entries if not each.of.startswith("again ")}
+        self.is_stopped = False
         self.is_over = False
         self._attempts = Counter(each.of for each in entries)
         self._name = name.partition("#")[0]
@@ -130,7 +132,6 @@ class Live(Running):
             self.ahead[_TASK] = _Entry(_TASK, first.at)
         self._bell = Bell()
         self._scope = anyio.CancelScope()
-        self._is_stopped = False
         self._task: asyncio.Task[object] | None = None
 
     def notify(self) -> None:
@@ -253,7 +254,7 @@ class Live(Running):
                 performing.exception()  # it counts as seen
             raise
         output = performing.result()
-        if self._is_stopped:
+        if self.is_stopped:
             output = self.record.ended(None)
         elif output is None or self._scope.cancel_called:
             return None
@@ -261,6 +262,8 @@ class Live(Running):
         return self.store.seal.write(record, self.handle)
 
     async def _performed(self) -> Output | None:
+        if self.is_stopped:
+            return None
         try:
             with self._scope:
                 return await self.store.work.perform(self._name, self)
@@ -271,6 +274,6 @@ class Live(Running):
 
     async def leave(self, *, for_good: bool = False) -> None:
         """Stop the handler, once its cleanup has run."""
-        self._is_stopped |= for_good
+        self.is_stopped |= for_good
         self._scope.cancel()
         await self._bell.until(lambda: self.is_over, CLEANUP_SECONDS)

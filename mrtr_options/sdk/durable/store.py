@@ -29,7 +29,7 @@ import secrets
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from inspect import isroutine
 from pathlib import Path
@@ -324,7 +324,7 @@ class DurableStore:
                     return await self._answer_round(name, ctx, params, position, named)
             except anyio.get_cancelled_exc_class():
                 if params.request_state is None and named is None:  # its client has no state of it
-                    with anyio.move_on_after(STOP_SECONDS, shield=True):
+                    with suppress(MCPError), anyio.move_on_after(STOP_SECONDS, shield=True):
                         await self.engine.stop(position.handle)
                 raise
             return self._tell_to_wait(ctx, position)
