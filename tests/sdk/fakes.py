@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 from unittest import mock
 
 import anyio
@@ -49,7 +49,7 @@ async def not_by_push(request: types.ServerRequest) -> types.InputResponse:
     raise AssertionError(f"the server asked by push: {request}")
 
 
-async def never(context: Any, params: Any) -> types.ElicitResult:
+async def never(context: Any, params: Any) -> NoReturn:
     """Fail: the test drives the rounds by hand, so the client must not ask its user."""
     raise AssertionError(f"the client asked its user without the test: {params}")
 

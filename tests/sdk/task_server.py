@@ -111,11 +111,21 @@ class Served:
 
     @asynccontextmanager
     async def taker(
-        self, *, takes: bool = True, forms: bool = True, mode: str = "2026-07-28"
+        self,
+        *,
+        takes: bool = True,
+        forms: bool = True,
+        sampling: bool = False,
+        mode: str = "2026-07-28",
     ) -> AsyncGenerator[Taker]:
         extensions: list[ClientExtension] = [advertise(IDENTIFIER)] if takes else []
-        user = never if forms else None
-        client = Client(self.server, mode=mode, elicitation_callback=user, extensions=extensions)
+        client = Client(
+            self.server,
+            mode=mode,
+            elicitation_callback=never if forms else None,
+            sampling_callback=never if sampling else None,
+            extensions=extensions,
+        )
         async with client:
             yield Taker(client)
 

@@ -227,12 +227,24 @@ async def test_a_tool_that_works_as_a_task_only_refuses_other_clients(engine: st
             assert (await client.call())["resultType"] == "task"
 
 
-async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(engine: str) -> None:
-    async with served(engine) as here:
-        async with here.taker() as client:
+@pytest.mark.parametrize("forms", [False, True])
+@pytest.mark.parametrize("sampling", [False, True])
+async def test_a_client_is_shown_the_questions_of_the_kinds_that_it_declares(
+    engine: str, forms: bool, sampling: bool
+) -> None:
+    says = types.SamplingMessage(role="user", content=types.TextContent(text="Name one."))
+    prompt = types.CreateMessageRequestParams(messages=[says], max_tokens=5)
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        await ctx.elicit_all(who("a form"), sdk.sampling("a sampling", prompt))
+        return result("never")
+
+    async with served(engine, handler=handler) as here:
+        async with here.taker(sampling=True) as client:
             task = await client.until(await client.call(), "input_required")
-        async with here.taker(forms=False) as client:
-            assert (await client.get(task))["inputRequests"] == {}
+        async with here.taker(forms=forms, sampling=sampling) as client:
+            shown = (await client.get(task))["inputRequests"]
+    assert ("a form" in shown, "a sampling" in shown) == (forms, sampling)
 
 
 @pytest.mark.parametrize("required", [False, True])

@@ -32,7 +32,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CallFunction, CallNaming, iso
-from mrtr_options.sdk.capabilities import declares_forms, is_modern
+from mrtr_options.sdk.capabilities import is_modern, kind_of_request, kinds
 from mrtr_options.sdk.durable.context import DurableContext, Running
 from mrtr_options.sdk.durable.events import (
     Answers,
@@ -265,9 +265,14 @@ class TaskStore(DurableStore, Extension):
 
     async def _get(self, ctx: Context, params: TaskParams) -> Task:
         task = Task(**self._describe(params.task_id, await self._find_record(ctx, params.task_id)))
-        if task.input_requests and not declares_forms(ctx):
+        if task.input_requests:
             # Never a question of a kind that this request did not declare, though the task waits.
-            task.input_requests.clear()
+            declared = kinds(ctx)
+            task.input_requests = {
+                key: request
+                for key, request in task.input_requests.items()
+                if kind_of_request(request) in declared
+            }
         return task
 
     async def _update(self, ctx: Context, params: UpdateTaskParams) -> types.EmptyResult:
