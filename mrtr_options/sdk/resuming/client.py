@@ -17,10 +17,12 @@ The rules
   word: trust the server.
 - *What a server refused is not sent again*, unless it says that the call is still at work, or that
   the request may come later. Where the server honours keys, a caller's own state that is too old
-  does not end the call: the first request, under the key, gets its result or its question. Any
-  other refused state may be somebody else's, and under the key a new call of this caller's would
-  begin. A new key that a server finds too old, one with a new store for example, is replaced once:
-  nothing was done. A key that the host gave is not replaced: its call may have happened.
+  does not end the call while the key is good: the first request, under the key, gets its result or
+  its question. For this the guard's `keep_seconds` has to be longer than its states are good for;
+  by default both are ten minutes, and the call ends in an error. Any other refused state may be
+  somebody else's, and under the key a new call of this caller's would begin. A new key that a
+  server finds too old, one with a new store for example, is replaced once: nothing was done. A key
+  that the host gave is not replaced: its call may have happened.
 - *A state that the server takes no more* ends in `StateRefused`. A call whose state is too old is
   dropped; one whose state was refused otherwise is kept and marked: another instance may take it.
 - *The user's time is not the server's.* No response is waited for while a question is open. On a
