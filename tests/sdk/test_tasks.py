@@ -359,6 +359,25 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
         assert "statusMessage" not in await client.until(task, "completed")
 
 
+@pytest.mark.parametrize("how", [{}, NAMED], ids=["without a name", "named"])
+async def test_who_says_no_after_an_effect_hears_of_the_calls_name_if_it_has_one(
+    engine: str, how: dict[str, Any]
+) -> None:
+    world = World()
+
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
+        await ctx.step("reserve", lambda key: world.do("reserve"))
+        await ctx.elicit(who("one"))
+        return result("never")
+
+    async with taking(engine, world, handler, how=how) as client:
+        task = await client.until(await client.call(), "input_required")
+        await client.update(task, {"one": {"action": "decline"}})
+        ended = await client.until(task, "completed")
+    told = " ".join(each["text"] for each in ended["result"]["content"])
+    assert ("a call with the same name gets this answer" in told) == bool(how)
+
+
 async def test_a_look_at_no_database_is_refused(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -236,9 +236,11 @@ class TaskStore(DurableStore, Extension):
         outcome = await context.outcome(self.handlers[name](context, running.record.begun.call))
         ended = running.record.ended(outcome)
         if isinstance(outcome, Exception) and running.record.task_at is not None:
-            is_handed_on = ended.unknown is not None
             effects = CallEffects(
-                ended.effects, is_named=True, ending=outcome, is_handed_on=is_handed_on
+                ended.effects,
+                is_named=bool(running.record.begun.same),
+                ending=outcome,
+                is_handed_on=ended.unknown is not None,
             )
             told = self.outcome_of(outcome)
             if told is not None and isinstance(outcome, ENDINGS):
