@@ -42,7 +42,14 @@ from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.call_key import CallFunction
 from mrtr_options.sdk.effects import value_of
-from mrtr_options.sdk.handler import AnyServer, Params, Principal, T, check_server
+from mrtr_options.sdk.handler import (
+    AnyServer,
+    Params,
+    Principal,
+    T,
+    check_server,
+    refuse_generator,
+)
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds, new_key
 from mrtr_options.sdk.questions import Cancelled, Declined, Question
@@ -150,6 +157,7 @@ class Call:
         """
         look = None if settled is None else partial(settled, *_as_many_as(settled, given))
         _check_takes(effect, given)
+        refuse_generator(effect)
         value: Any = await self._ctx.once(key, lambda _: effect(*given), settled=look)
         return cast("T", value_of(effect, value))
 

@@ -32,7 +32,13 @@ from mcp import MCPError
 from pydantic import TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
-from mrtr_options.sdk.handler import Action, Yields, await_result, failure_of, refusal
+from mrtr_options.sdk.handler import (
+    Action,
+    await_result,
+    failure_of,
+    refusal,
+    refuse_generator,
+)
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.reasons import Reason
 
@@ -94,7 +100,7 @@ def says_not_done(error: Exception) -> bool:
 
     A refused question says nothing of what the effect did before it asked.
     """
-    return isinstance(meant_by(error), NotDone | Yields)
+    return isinstance(meant_by(error), NotDone)
 
 
 @dataclass
@@ -222,6 +228,7 @@ class CallEffects:
 
         Raises:
             MCPError: -32603, it may have happened, and nothing says whether it did.
+            TypeError: It is a generator function, so it has not happened.
         """
         self.is_told = True
         known = self.now.get(key)
@@ -230,6 +237,7 @@ class CallEffects:
                 return known.value
             if await self._is_settled(key, known, settled):
                 return known.value
+        refuse_generator(effect)
         standing = self.now[key] = Standing(can_be_settled=settled is not None)
         self.fresh.add(key)
         try:

@@ -99,18 +99,27 @@ class CallAbandoned(BaseException):
     """
 
 
-class Yields(TypeError):
-    """A function of the author's is a generator, so that calling it has done nothing."""
+def refuse_generator(effect: Callable[..., object]) -> None:
+    """Refuse an effect that is a generator function, since calling it does nothing.
+
+    A function that returns a generator has been run by then, and may have done something.
+
+    Raises:
+        TypeError: It is one.
+    """
+    if inspect.isgeneratorfunction(effect) or inspect.isasyncgenfunction(effect):
+        name = getattr(effect, "__qualname__", repr(effect))
+        raise TypeError(f"{name} yields, so it was not run: return a value")
 
 
 async def await_result(result: Awaitable[T] | T) -> T:
     """Return the result of an author's function; await it if the function is async.
 
     Raises:
-        Yields: It is a generator.
+        TypeError: It is a generator.
     """
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
-        raise Yields(f"{result.__qualname__} yields, so it was not run: return a value")
+        raise TypeError(f"{result.__qualname__} yields: return a value")
     return await result if inspect.isawaitable(result) else cast("T", result)
 
 

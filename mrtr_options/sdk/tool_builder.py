@@ -35,6 +35,7 @@ from mrtr_options.sdk.handler import (
     HandlerOf,
     NotAHandler,
     await_result,
+    refuse_generator,
     why_not,
 )
 from mrtr_options.sdk.questions import (
@@ -213,6 +214,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                 async def run() -> None:
                     ended.append(await await_result(end(ctx, params, values)))
 
+                refuse_generator(end)
                 await effects.run("end", run)
             if not ended:  # it ran before, and its result was lost
                 raise in_doubt(["end"])

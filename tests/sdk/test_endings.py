@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -137,6 +137,26 @@ async def test_an_effect_that_yields_is_not_told_as_done(stand_in: str, tmp_path
     async with served(stand_in, pay, tmp_path) as send:
         with pytest.raises((MCPError, TypeError), match=r"none of the effects|yields"):
             await send()
+
+
+@standing_in("H", "J", "L")
+async def test_an_effect_that_returns_a_generator_has_been_run(
+    stand_in: str, tmp_path: Path
+) -> None:
+    till = Till()
+
+    def charge(key: str = "") -> Generator[int]:
+        return (part for part in range(till.charge()))
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        await once(ctx)("pay", charge)
+        return result("paid")
+
+    async with served(stand_in, pay, tmp_path) as send:
+        for _ in range(2):
+            error = await error_of(send())
+            assert error.data["reason"] == "indeterminate"
+    assert till.charged == 1
 
 
 @standing_in("H", "J", "L")
@@ -297,29 +317,6 @@ async def test_a_call_that_its_user_declined_keeps_its_call_key(
         declined = await send(await send(**of), no("one"), **of)
         assert text_of(declined) == "The question 'one' was declined."
         assert await send(**of) == declined
-
-
-@pytest.mark.parametrize("again", [sdk.new_call_key(), None])
-async def test_an_effect_that_is_tried_again_has_its_idempotency_key(
-    store: Any, again: str | None
-) -> None:
-    """Also if the call is made again with another call key, or with none."""
-    sent: list[str] = []
-
-    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
-        def charge(key: str) -> None:
-            sent.append(key)
-            if len(sent) < 3:
-                raise TimeoutError
-
-        await ctx.once("pay", charge)
-        return result("paid")
-
-    tool = guarded(sdk.keyed_replay(pay), store, attempts=2)
-    await error_of(deliver(tool, key=sdk.new_call_key(), reference=1))
-    assert text_of(await deliver(tool, key=again, reference=1)) == "paid"
-    assert len(sent) == 3
-    assert len(set(sent)) == 1
 
 
 # --- 2, 3: names and digests are of the arguments as they are read --------------------------------

@@ -26,6 +26,7 @@ from tests.sdk.fakes import (
     deliver,
     modern,
     params,
+    result,
     who,
 )
 from tests.sdk.guarded_tool import ADA, Tool
@@ -116,6 +117,32 @@ async def test_arguments_that_a_new_version_does_not_take_are_told_with_what_was
     with pytest.raises(MCPError, match=r"x: .* Before that, this call did .*, or may have: pay\."):
         await deliver(new.call, asked, ADA)
     assert text_of(await deliver(old.call, asked, ADA)) == "Ada"
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+async def test_an_effect_that_is_tried_again_has_its_idempotency_key(
+    store: Any, has_key: bool
+) -> None:
+    """Also if the call is made again with another call key, or with none."""
+    sent: list[str] = []
+
+    async def pay(ctx: Any, params: Any) -> CallToolResult:
+        def charge(key: str) -> None:
+            sent.append(key)
+            if len(sent) < 3:
+                raise TimeoutError
+
+        await ctx.once("pay", charge)
+        return result("paid")
+
+    tool: Any = sdk.keyed_replay(pay)
+    call = named(tool, store, attempts=2).call
+    with pytest.raises(MCPError):
+        await deliver(call, key=sdk.new_call_key(), x=1)
+    again = sdk.new_call_key() if has_key else None
+    assert await deliver(call, key=again, x=1) == result("paid")
+    assert len(sent) == 3
+    assert len(set(sent)) == 1
 
 
 async def test_two_servers_on_one_store_share_no_call(store: Any) -> None:

@@ -33,6 +33,7 @@ from mrtr_options.sdk.handler import (
     check_result,
     failure_of,
     refusal,
+    refuse_generator,
 )
 from mrtr_options.sdk.questions import AnyQuestion, read_answer
 from mrtr_options.sdk.reasons import Reason
@@ -253,6 +254,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 return cast("T", found)
 
         check_step_key(key)
+        refuse_generator(effect)
         self._record.begin_step(key, can_be_settled=settled is not None)
         value = await self._step(key, run, is_wait=False)
         steps[key] = json.dumps(value)
