@@ -17,6 +17,7 @@ Knows `handler`, `questions` and `reasons`.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import logging
@@ -304,9 +305,13 @@ def _keep(standing: Standing, value: object) -> None:
 
 
 def value_of(effect: Callable[..., object], value: Any) -> Any:
-    """Return a recorded value as the effect's own annotation has it; as JSON if it has none."""
+    """Return a recorded value as the effect's own annotation has it; as JSON if it has none.
+
+    It is a copy: its author may change it, and the record stays.
+    """
     if value is None:
         return None
+    value = copy.deepcopy(value)
     try:
         kind = inspect.signature(effect, eval_str=True).return_annotation
         if kind in (inspect.Signature.empty, None):

@@ -1,5 +1,6 @@
 """Tests of `once`: an effect runs unless its marker came back."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -82,6 +83,22 @@ async def test_a_key_that_two_tasks_use_at_once_is_one_effects() -> None:
     assert effect.times == 1
     assert len(refused) == 4
     assert state.done == ["audit"]
+
+
+def priced() -> dict[str, Any]:
+    return {"total": 40, "lines": [38, 2]}
+
+
+@pytest.mark.parametrize("effect", [priced, lambda: priced()])
+async def test_an_author_may_change_what_an_effect_returned_and_the_record_stays(
+    effect: Callable[[], dict[str, Any]],
+) -> None:
+    state = Markers()
+    for _ in range(2):
+        paid = await state.once("pay", effect)
+        assert paid == priced()
+        paid["lines"].append(paid.pop("total"))
+        state = Markers.model_validate_json(state.model_dump_json())
 
 
 @pytest.mark.parametrize(("key", "error"), [(7, TypeError), ("\ud800", ValueError)])

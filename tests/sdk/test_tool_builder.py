@@ -169,12 +169,12 @@ async def test_a_later_round_reads_the_answer_that_the_first_one_had_or_there_is
 async def test_two_steps_need_two_keys() -> None:
     at_once = ToolBuilder[Any]().together({"one": asks("who"), "two": asks("who")}).end(end).build()
     with pytest.raises(
-        ValueError, match=r"'who' is used for two questions .* step 'one' and in the step 'two'"
+        ValueError, match=r"'who' is used for two questions: in the step 'one' and in .* 'two'"
     ):
         await deliver(at_once)
     in_turn = ToolBuilder[Any]().step("one", asks("who")).step("two", asks("who")).end(end).build()
     asked = await deliver(in_turn)
     with pytest.raises(
-        ValueError, match=r"'who' is used for two questions .* step 'one' and in the step 'two'"
+        ValueError, match=r"'who' is used for two questions: in the step 'one' and in .* 'two'"
     ):
         await deliver(in_turn, asked, named("Ann"))
