@@ -40,32 +40,28 @@ that can tell one call from another by themselves (`replay`, `durable`).
 
 from __future__ import annotations
 
-import decimal
 import inspect
 import json
 import secrets
 import time
 import unicodedata
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, TypeVar, cast
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.auth.middleware.auth_context import get_access_token
-from pydantic import SecretBytes, SecretStr
-from pydantic_core import to_jsonable_python
+from pydantic.fields import FieldInfo
 
 from mrtr_options.sdk.capabilities import is_modern
 from mrtr_options.sdk.current_request import check_arguments, request_here
 from mrtr_options.sdk.handler import NAMES_CALLS, Context, HandlerT, Principal, refusal, why_not
 from mrtr_options.sdk.reasons import Reason
-from mrtr_options.sdk.writing import digest
+from mrtr_options.sdk.writing import MAX_SHOWN_CHARS, argument_name, digest, plain
 
 CALL_KEY = "mrtr-options/call-key"
 """The entry of `_meta` that holds the key."""
@@ -75,12 +71,6 @@ REPEAT = "mrtr-options/repeat"
 """The entry of a response's `_meta` that says that it is handed out again: `{"since": TIME}`, the
 time of the first one in ISO 8601.
 """
-
-_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-"""Rounds no number of a request."""
-
-MAX_SHOWN_CHARS = 100
-"""How much of a name and of a caller a log line shows."""
 
 _BECAME = {
     None: "That call is known, and may have been done.",
@@ -271,14 +261,14 @@ def naming_calls(handler: HandlerT, naming: CallNaming) -> HandlerT:
 
 
 def check_naming(
-    tool: str, handler: object, arguments: Mapping[str, Any], *, knows_callers: bool
+    tool: str, handler: object, arguments: Collection[str], *, knows_callers: bool
 ) -> None:
     """Refuse to build a server whose calls cannot be named as their author says.
 
     Args:
         tool: The tool's name.
         handler: Its handler, in all wrappers.
-        arguments: The properties of its input schema.
+        arguments: The names of its arguments.
         knows_callers: Whether the server knows who calls.
 
     Raises:
@@ -345,13 +335,14 @@ def call_key_of(ctx: Context, params: types.InputResponseRequestParams) -> CallK
 def arguments_as_read(params: types.InputResponseRequestParams) -> dict[str, Any]:
     """Return the arguments of a request as its tool's model reads them, as JSON.
 
-    As they were sent where no model has read them. `7` and `"7"` are one integer.
+    As they were sent where no model has read them. `7` and `"7"` are one integer. What the model's
+    serializers would write does not count.
     """
     read = request_here().arguments
     if read is None:
         return deepcopy(getattr(params, "arguments", None) or {})  # a function may change them
     try:
-        return json.loads(json.dumps(_plain(read.model_dump(by_alias=True, warnings=False))))
+        return json.loads(json.dumps(plain(read)))
     except ValueError:  # Python reads and writes no more than some thousand digits
         why = "The arguments do not fit: a number is too long."
         raise MCPError(types.INVALID_PARAMS, why) from None
@@ -365,42 +356,18 @@ def defaults_in(arguments: Mapping[str, Any]) -> set[str]:
     read = request_here().arguments
     if read is None:
         return set()
-    said = read.model_dump(by_alias=True, exclude_defaults=True, warnings=False)
-    return arguments.keys() - said.keys()
+    default = {
+        argument_name(name, field)
+        for name, field in type(read).model_fields.items()
+        if vars(read).get(name) == _default_of(field)
+    }
+    return arguments.keys() & default
 
 
-def _plain(value: Any) -> Any:
-    """Return what JSON has in the place of a value, the same for all values that are equal."""
-    match value:
-        case dict():
-            items = cast("dict[Any, Any]", value).items()
-            return {_plain_key(name): _plain(each) for name, each in items}
-        case list() | tuple():
-            return [_plain(each) for each in cast("list[Any]", value)]
-        case set() | frozenset():
-            plain = [_plain(each) for each in cast("set[Any]", value)]
-            return sorted(plain, key=lambda each: json.dumps(each, sort_keys=True))
-        case _:
-            return _plain_scalar(value)
-
-
-def _plain_scalar(value: Any) -> Any:
-    match value:
-        case SecretStr() | SecretBytes():
-            return to_jsonable_python(value.get_secret_value())
-        case Decimal() if value.is_finite():
-            value = _EXACT.normalize(value) if value else Decimal(0)
-            return f"{value:f}" if abs(value.adjusted()) < MAX_SHOWN_CHARS else str(value)
-        case datetime() if value.tzinfo is not None:
-            with suppress(OverflowError):  # in the first or the last hours of all years
-                value = value.astimezone(UTC)
-            return value.isoformat()
-        case _:
-            return to_jsonable_python(value)
-
-
-def _plain_key(name: object) -> object:
-    return name if isinstance(name, str | int) else str(_plain(name))
+def _default_of(field: FieldInfo) -> Any:
+    if field.default_factory is None or field.default_factory_takes_validated_data:
+        return field.default
+    return field.get_default(call_default_factory=True)
 
 
 def _as_text(value: object) -> str:

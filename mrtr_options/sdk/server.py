@@ -60,7 +60,7 @@ from mrtr_options.sdk.handler import (
 from mrtr_options.sdk.handler import arguments_of as arguments_of
 from mrtr_options.sdk.protection import AgingCodec, ProtectedRounds, make_codec, new_key
 from mrtr_options.sdk.settings import Resource, Settings, settings_or_environment, shared_lifespan
-from mrtr_options.sdk.writing import say_name
+from mrtr_options.sdk.writing import argument_name, say_name
 from mrtr_options.sdk.writing import without_names as without_names
 
 _logger = logging.getLogger(__name__)
@@ -168,8 +168,8 @@ class Tool:
         if hasattr(self._wrapped, NAMES_CALLS):
             from mrtr_options.sdk.call_key import check_naming  # most servers need none of it
 
-            properties = _schema_of(self.arguments)["properties"]
-            check_naming(self.name, self._wrapped, properties, knows_callers=knows_callers)
+            names = [argument_name(*each) for each in self.arguments.model_fields.items()]
+            check_naming(self.name, self._wrapped, names, knows_callers=knows_callers)
         times: dict[str, float] = getattr(self._wrapped, TIMES, {})
         for name, seconds in times.items():
             if seconds < ttl_seconds:
@@ -321,7 +321,7 @@ def _parameters_of(tool: Tool, name_of_context: str) -> list[inspect.Parameter]:
     parameters = [inspect.Parameter(name_of_context, kind, annotation=HighTierContext[Any])]
     for name, field in tool.arguments.model_fields.items():
         annotation: Any = Annotated[field.annotation, field]
-        if (field.alias or name) == tool.named_by:
+        if argument_name(name, field) == tool.named_by:
             annotation = Annotated[annotation, Field(description=say_name(field.description))]
         annotation = Annotated[annotation, SkipValidation]
         parameters.append(inspect.Parameter(name, kind, annotation=annotation))

@@ -1,18 +1,42 @@
-"""Models written as JSON for a later round, which reads the same values; and digests.
+"""Models and values written as JSON, for a later round or in one form; and digests.
+
+A later round reads the same values. Values that are equal have one form.
 
 Knows `handler` for its texts of errors.
 """
 
 from __future__ import annotations
 
+import decimal
 import hashlib
 import json
+from collections import deque
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    RootModel,
+    Secret,
+    SecretBytes,
+    SecretStr,
+    ValidationError,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from mrtr_options.sdk.handler import JsonObject, first_error
+
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+"""Rounds no number of a request."""
+
+MAX_SHOWN_CHARS = 100
+"""How much of a name and of a caller a log line shows."""
 
 
 def digest(text: str) -> str:
@@ -86,6 +110,82 @@ def read_back(key: str, value: Any) -> Any:
     if not is_same(value, held):
         raise ValueError(f"the memo {key!r} would be {held!r} in a later round, and is {value!r}")
     return held
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON has in the place of a value, the same for all values that are equal.
+
+    A model has the values of its fields, by the names of its input schema: what its serializers
+    leave out, mask or add makes no difference.
+    """
+    match value:
+        case BaseModel():
+            return _plain_model(value)
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {_plain_key(name): plain(each) for name, each in items}
+        case list() | tuple() | deque():
+            return [plain(each) for each in cast("list[Any]", value)]
+        case set() | frozenset():
+            each_plain = [plain(each) for each in cast("set[Any]", value)]
+            return sorted(each_plain, key=lambda each: json.dumps(each, sort_keys=True))
+        case _:
+            return _plain_scalar(value)
+
+
+def _plain_model(model: BaseModel) -> Any:
+    if isinstance(model, RootModel):
+        return plain(cast("RootModel[Any]", model).root)
+    said = {
+        argument_name(name, field): _plain_field(model, name)
+        for name, field in type(model).model_fields.items()
+        if name in vars(model)
+    }
+    return said | plain(model.model_extra or {})
+
+
+def _plain_field(model: BaseModel, name: str) -> Any:
+    """Return a field's value. One that has no JSON by itself is as the model writes it."""
+    try:
+        return plain(vars(model)[name])
+    except PydanticSerializationError:
+        return plain(model.model_dump(include={name}, warnings=False)[name])
+
+
+def _plain_dataclass(value: Any) -> Any:
+    known: dict[str, FieldInfo] = getattr(value, "__pydantic_fields__", {})
+    names = [each.name for each in fields(value)]
+    return {argument_name(name, known.get(name)): plain(getattr(value, name)) for name in names}
+
+
+def _plain_scalar(value: Any) -> Any:
+    match value:
+        case _ if is_dataclass(value):
+            return _plain_dataclass(value)
+        case Secret() | SecretStr() | SecretBytes():
+            return plain(cast("Secret[Any]", value).get_secret_value())
+        case bytes():
+            return value.decode(errors="surrogateescape")
+        case Decimal() if value.is_finite():
+            value = _EXACT.normalize(value) if value else Decimal(0)
+            return f"{value:f}" if abs(value.adjusted()) < MAX_SHOWN_CHARS else str(value)
+        case datetime() if value.tzinfo is not None:
+            with suppress(OverflowError):  # in the first or the last hours of all years
+                value = value.astimezone(UTC)
+            return value.isoformat()
+        case _:
+            return to_jsonable_python(value)
+
+
+def _plain_key(name: object) -> object:
+    return name if isinstance(name, str | int) else str(plain(name))
+
+
+def argument_name(name: str, field: FieldInfo | None) -> str:
+    """Return the name that a field has in its model's input schema."""
+    alias = field and field.validation_alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return next((each for each in choices if isinstance(each, str)), name)
 
 
 def without_names(schema: JsonObject, names_calls: str | None = None) -> JsonObject:

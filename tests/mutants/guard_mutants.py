@@ -116,7 +116,10 @@ MUTANTS = {
         server.Tool, "_with_outcomes", "error = meant_by(failure)", "error = failure"
     ),
     "counts a default that is written out": Slip(
-        call_key, "defaults_in", "exclude_defaults=True", "exclude_unset=True"
+        call_key,
+        "defaults_in",
+        "vars(read).get(name) == _default_of(field)",
+        "name not in read.model_fields_set",
     ),
     "reads a name as it was sent": Slip(
         call_key.CallNaming,

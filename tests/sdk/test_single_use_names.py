@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from enum import Enum
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 from unittest.mock import Mock
 
 import mcp_types as types
@@ -12,7 +13,23 @@ import pytest
 from mcp import MCPError
 from mcp.server import MCPServer, Server
 from mcp.server.auth.settings import AuthSettings
-from pydantic import AnyHttpUrl, BaseModel, SecretStr, create_model
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    AnyHttpUrl,
+    Base64Bytes,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    Secret,
+    SecretStr,
+    WithJsonSchema,
+    computed_field,
+    create_model,
+)
+from pydantic.alias_generators import to_camel
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import (
@@ -139,6 +156,36 @@ class Iban(BaseModel):
     number: str
 
 
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Account(BaseModel):
+    number: str = Field(exclude=True)
+
+    @computed_field
+    def seen(self) -> str:
+        return new_call_key()
+
+
+class Cup:
+    """A type that has no JSON.
+
+    Attributes:
+        kind: What is in it.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+Served = Annotated[
+    Cup, PlainValidator(Cup), PlainSerializer(lambda cup: cup.kind), WithJsonSchema({})
+]
+Masked = Annotated[str, PlainSerializer(lambda _: "***")]
+HIDDEN = {"number": "7"}
+
 IBAN = {"kind": "iban", "number": "7"}
 DAY = "2026-12-01"
 WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
@@ -156,6 +203,14 @@ WORDS: dict[str, tuple[Any, Any, Any, bool]] = {
     "a mark at the start of a line": (str, "\n\u0303\u00e9", "\n\u0303e\u0301", True),
     "one of a secret": (SecretStr, "\u00e9", "e\u0301", True),
     "two secrets": (SecretStr, "tea", "cup", False),
+    "two of a type that hides them": (Secret[str], "tea", "cup", False),
+    "two that a serializer masks": (Masked, "tea", "cup", False),
+    "two that no model writes": (Annotated[str, Field(exclude=True)], "tea", "cup", False),
+    "two parts that no model writes": (list[Account], [HIDDEN], [{"number": "8"}], False),
+    "a part that is computed anew": (Account, HIDDEN, HIDDEN, True),
+    "two without JSON": (Served, "tea", "cup", False),
+    "one without JSON": (Served, "tea", "tea", True),
+    "two in base64": (Base64Bytes, "/w==", "L3c9PQ==", False),
     "one of two kinds": (Card | Iban, {"kind": "card", "number": "7"}, IBAN, False),
     "a list of two kinds": (list[Card | Iban], [{"number": "7"}], [IBAN], False),
     "amounts by day": (dict[date, set[Decimal]], {DAY: [1, "2.0"]}, {DAY: [2, 1]}, True),
@@ -172,6 +227,66 @@ def test_values_name_one_call_if_they_are_equal_as_their_type_reads_them(what: s
     assert named is not None
     assert again is not None
     assert [named == again, named.same == again.same] == [is_equal] * 2
+
+
+FIELDS: list[Any] = [
+    Field(alias="ref"),
+    Field(validation_alias="ref"),
+    Field(validation_alias=AliasChoices(AliasPath("all", 0), "ref", "old")),
+    Field(alias="ref", serialization_alias="written"),
+]
+
+
+@pytest.mark.parametrize("said", FIELDS)
+def test_an_argument_names_calls_as_its_input_schema_has_it(said: Any) -> None:
+    model = create_model("Model", reference=(str, said), fee=(int, Field(1, validation_alias="f")))
+    assert "ref" in model.model_json_schema()["properties"]
+    named = name_of(CallNaming("ref", same=["f"]), {"ref": "R1"}, model=model)
+    written_out = name_of(CallNaming("ref", same=["f"]), {"ref": "R1", "f": 1}, model=model)
+    other = name_of(CallNaming("ref", same=["f"]), {"ref": "R1", "f": 2}, model=model)
+    assert named is not None
+    assert written_out is not None
+    assert other is not None
+    assert named == name_of(CallNaming("ref"), {"ref": "R1"}) == other
+    assert named.same == written_out.same != other.same
+
+
+class Line(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel)
+    line_cost: Decimal
+    until: datetime | None = None
+
+
+class Order(BaseModel):
+    reference: str = Field(alias="orderReference")
+    kind: Literal["card", "iban"] = "card"
+    colour: Colour = Colour.RED
+    lines: list[Line] = Field(default_factory=list[Line])
+    days: dict[date, Decimal] | None = None
+    note: str | None = None
+
+
+ORDER: JsonObject = {
+    "orderReference": "R1",
+    "colour": "blue",
+    "lines": [{"lineCost": "40.00", "until": "2026-12-01T13:00:00+01:00"}],
+    "days": {DAY: 1.5},
+    "note": "e\u0301",
+}
+
+
+STORED: list[tuple[JsonObject, str]] = [
+    (ORDER, "2f45eb257d9d0ff54e1406812d58dfa3"),
+    (ORDER | {"lines": []}, "60fa724db95c1aca95487959be32b5e7"),
+    ({"orderReference": "R1"}, "0ca17e9be4bd78d37d2a199cdd6b12de"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "same"), STORED)
+def test_the_names_of_stored_calls_stay_as_they_are(arguments: JsonObject, same: str) -> None:
+    found = name_of(CallNaming("orderReference"), arguments, model=Order)
+    assert found is not None
+    assert (found.handle, found.same[:32]) == ("25c9d06cbd0b2f52d15d6d3e3ea030dd", same)
 
 
 def test_an_argument_of_another_kind_beside_the_name_is_another_one() -> None:
