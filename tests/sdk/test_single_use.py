@@ -24,6 +24,7 @@ from mrtr_options.sdk.questions import (
     link,
     request_for,
 )
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.sdk.single_use import outcomes, round_state, running, single_use
 from mrtr_options.sdk.single_use.reservations import Store
@@ -245,6 +246,31 @@ async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effec
     for _ in range(20):
         assert await refused(handler, asked, named("Ada", "first") | named("Bob", "second")) == bad
     assert effects == ["between the answers"]
+
+
+@pytest.mark.parametrize("charges_first", [False, True])
+async def test_a_bad_answer_beside_a_good_one_may_be_corrected_if_no_effect_has_begun(
+    charges_first: bool, store: Store
+) -> None:
+    effects: list[str] = []
+
+    async def tool(ctx: ReplayContext[Any], given: Params) -> types.CallToolResult:
+        _, second = await ctx.elicit_all(who("first"), who("second"))
+        if charges_first:
+            await ctx.once("charge", effects.append)
+        if second.name == "Bob":
+            raise BadAnswer("second", "it is unknown")
+        return result(second.name)
+
+    handler = single_use(store)(keyed_replay(tool))
+    asked = await deliver(handler)
+    first, corrected = [named("Ada", "first") | named(name, "second") for name in ("Bob", "Eve")]
+    assert await refused(handler, asked, first) == (types.INVALID_PARAMS, "invalid_answer")
+    if charges_first:
+        assert await refused(handler, asked, corrected) == SPENT
+    else:
+        assert await deliver(handler, asked, corrected) == result("Eve")
+    assert len(effects) == int(charges_first)
 
 
 ENVELOPE = json.dumps({"who": {"action": "accept", "content": {"name": ""}}})

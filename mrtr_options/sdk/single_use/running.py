@@ -106,10 +106,8 @@ class TakenRound:
             await self._release()
             raise
         except MCPError as error:
-            may_be_corrected = (
-                question_of_bad_answer(error) is not None and len(self.state.asked) == 1
-            )
-            if may_be_corrected:
+            is_bad_answer = question_of_bad_answer(error) is not None
+            if is_bad_answer and (len(self.state.asked) == 1 or self._has_done_nothing):
                 await self._release()
             else:
                 tell_effects(error, self.effects.names)
@@ -135,10 +133,15 @@ class TakenRound:
             pause *= 2
         return await handle()
 
+    @property
+    def _has_done_nothing(self) -> bool:
+        """The answer to whether its handler tells of its effects, and has begun none."""
+        return (self.effects.is_told or self.tells_effects) and not self.effects.now
+
     async def _end_unknown(self, *, is_late: bool = False) -> MCPError:
         """Return the error of a round that failed half-way, or took longer than its lease."""
         effects = self.effects
-        if (effects.is_told or self.tells_effects) and not effects.now:
+        if self._has_done_nothing:
             await self._release()
             return nothing_done(effects.before)
         may_run_again = self.attempts > 1 or (effects.is_told and effects.may_run_again)
