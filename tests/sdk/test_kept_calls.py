@@ -19,7 +19,9 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.handler import refusal
 from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.resuming import (
     CallFolder,
     Unanswered,
@@ -255,7 +257,10 @@ async def test_a_left_call_is_begun_later_only_if_it_was_never_sent(
     assert world.effects == ["bill"]
 
 
-async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) -> None:
+@pytest.mark.parametrize("refusals", [{}, {1: refusal(Reason.CALL_KEY_EXPIRED)}])
+async def test_a_call_that_another_client_is_making_is_in_use_also_under_a_renewed_key(
+    refusals: dict[int, MCPError], tmp_path: Path
+) -> None:
     calls = CallFolder(tmp_path)
     asked = anyio.Event()
     said = anyio.Event()
@@ -265,20 +270,18 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
         await said.wait()
         return ADA
 
-    async with guarded(caller="alice", answers=thinks) as world:
-        key = new_call_key()  # a key must not be older than the guard's store
+    async with guarded(caller="alice", answers=thinks, raises=refusals) as world:
 
-        async def make() -> None:
-            assert (
-                await world.call(key=key, calls=calls, principal="alice", honours_keys=True)
-                == "done"
-            )
+        async def make(key: str | None) -> None:
+            reply = await world.call(key=key, calls=calls, principal="alice", honours_keys=True)
+            assert reply == "done"
 
         async with anyio.create_task_group() as group:
-            group.start_soon(make)
+            group.start_soon(make, None)
             await asked.wait()
+            (call,) = calls
             with pytest.raises(CannotKeep, match="is in use"):
-                await make()
+                await make(call.key)
             said.set()
     assert world.effects == ["audit", "bill"]
     assert world.asked == ["Who is who?"]

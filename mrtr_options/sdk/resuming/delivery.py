@@ -171,9 +171,11 @@ class Delivery:
         return not (self._begun or self._has_new_key or self.call.called_before)
 
     def _renew_key(self) -> None:
+        key = new_call_key()
+        self.records.hold_also(self.call.key, key)
         self.records.forget(self.call)
         self._has_new_key = True
-        self.call = self.call.model_copy(update={"key": new_call_key()})
+        self.call = self.call.model_copy(update={"key": key})
         self.records.keep(self.call, sent=True)
 
     def _end_with(self, error: MCPError) -> None:

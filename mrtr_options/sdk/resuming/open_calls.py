@@ -12,7 +12,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -341,6 +341,7 @@ class Records:
 
     def __init__(self, calls: CallFolder | None) -> None:
         self._calls = calls
+        self._locks: dict[str, ExitStack] = {}
 
     def keep(self, call: KeptCall, *, sent: bool = False) -> None:
         """Keep how a call stands, before what is said next, or is `sent` next.
@@ -361,6 +362,25 @@ class Records:
         if self._calls is not None:
             self._calls.forget(call)
 
-    def held(self, key: str) -> AbstractContextManager[KeptCall | None]:
+    @contextmanager
+    def held(self, key: str) -> Generator[KeptCall | None]:
         """Have the call with a key to oneself in a block; see `CallFolder.held`."""
-        return nullcontext() if self._calls is None else self._calls.held(key)
+        if self._calls is None:
+            yield None
+            return
+        with ExitStack() as locks:
+            kept = locks.enter_context(self._calls.held(key))
+            self._locks[key] = locks
+            try:
+                yield kept
+            finally:
+                del self._locks[key]
+
+    def hold_also(self, key: str, new: str) -> None:
+        """Have a call that is held to oneself under a new key as well, until the block ends.
+
+        Raises:
+            CannotKeep: The folder cannot be written.
+        """
+        if self._calls is not None and key in self._locks:
+            self._locks[key].enter_context(self._calls.held(new))
