@@ -400,6 +400,19 @@ async def test_what_an_effect_or_settled_cannot_be_given_is_refused_before_the_e
     assert bank.paid == []
 
 
+async def test_an_effect_that_yields_is_told_as_nothing_done(path: Path) -> None:
+    server = MCPServer("shop")
+
+    @calls_in(path).tool(server, name_by="reference")
+    async def refund(call: sdk.Call, reference: str, order: str, amount: int) -> str:
+        def pay_in_parts() -> Generator[int]:
+            yield amount
+
+        return str(await call.once("refund", pay_in_parts))
+
+    assert "was done. It may be sent again" in await told(server, User())
+
+
 async def test_an_effect_may_be_a_function_in_c(path: Path) -> None:
     server, paid = MCPServer("shop"), dict[str, int]()
 

@@ -134,6 +134,16 @@ async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> Non
     assert text_of(await deliver(TOGETHER, left, late)) == "Ann and Bob"
 
 
+async def test_an_end_step_that_yields_has_done_nothing() -> None:
+    def in_parts(ctx: Context, params: Params, values: Values) -> Any:
+        yield result("half")
+
+    tool = ToolBuilder[Any]().step("who", ann).end(in_parts).build()
+    with keeping_effects() as effects, pytest.raises(TypeError, match="yields"):
+        await deliver(tool)
+    assert effects.now == {}
+
+
 async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_nothing() -> None:
     asked = await deliver(TOGETHER)
     for others in ({}, named("Ann", "one")):
