@@ -145,6 +145,11 @@ async def test_a_call_of_a_version_or_handler_of_which_no_instance_is_left_is_re
     assert old.kinds() == ["first", "last"]
 
 
+async def test_a_version_may_have_the_sign_that_marks_a_stores_calls(engine: str) -> None:
+    async with served(engine, World(), version="build#42") as send:
+        assert await finish(send, await asked_by(send), send) == "Ann and Bob"
+
+
 async def test_old_and_new_instances_in_turn_finish_a_call_on_the_code_it_began_on(
     engine: str,
 ) -> None:

@@ -153,7 +153,8 @@ class Process:
             while True:
                 while (store := self.store_of(name, handle)) is None:
                     await self.bell.until(lambda: self.store_of(name, handle) is not None)
-                live = self.live[handle] = Live(store, name, handle, begun, log, is_again)
+                live = Live(store, store.handler_of(name), handle, begun, log, is_again)
+                self.live[handle] = live
                 live.is_stopped = handle in self.stops and not is_again  # it has done nothing
                 self.bell.ring()
                 if (text := await live.run()) is not None:
@@ -278,6 +279,10 @@ class Engine:
         self.names = {name + apart for name in work.handlers}
         self._process = process
         self._apart = apart
+
+    def handler_of(self, name: str) -> str:
+        """Return the name of a call's handler in the store, without the mark of its calls."""
+        return name.removesuffix(self._apart)
 
     async def may_run(self) -> None:
         """See `Process.may_run`."""

@@ -123,7 +123,7 @@ class Live(Running):
         self.is_stopped = False
         self.is_over = False
         self._attempts = Counter(each.of for each in entries)
-        self._name = name.partition("#")[0]
+        self._name = name
         self._log = log
         self._is_again = is_again
         self._begun_before: set[str] = set()
