@@ -9,6 +9,8 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.durable import CallParams, DurableStore
+from mrtr_options.sdk.durable import store as durable_store
+from mrtr_options.sdk.durable.embedded import Engine
 from mrtr_options.sdk.waiting import GO_ON
 from tests.sdk.durable_calls import (
     NAMED,
@@ -75,6 +77,23 @@ async def test_a_user_who_does_not_want_to_wait_stops_the_call_which_keeps_its_n
         assert await refused(send, ON, held) == "unknown_call"
         assert await refused(partial(asked_by, send)) == "unknown_call"
     assert world.kinds() == ["charge"]
+
+
+async def test_a_no_to_waiting_is_held_no_longer_than_a_round_and_may_be_said_again(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def waits(*_: object) -> None:
+        await anyio.sleep(100 * FORM["wait_seconds"])
+
+    async with served(sqlite, None, works_until(anyio.Event()), **FORM) as send:
+        held = await send(named("Ann"), await asked_by(send))
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "stop", waits)  # as for as long as the database is away
+            patch.setattr(durable_store, "STOP_SECONDS", 0.0)
+            held = await send(no(GO_ON), held)
+        assert key_of(held) == GO_ON
+        with pytest.raises(MCPError, match="The user stopped the call"):
+            await send(no(GO_ON), held)
 
 
 async def test_no_response_by_default_has_a_state_and_no_question_where_a_form_can_be_shown(

@@ -91,7 +91,7 @@ from mrtr_options.sdk.waiting import GO_ON
 ResultT = TypeVar("ResultT", types.CallToolResult, types.GetPromptResult)
 
 STOP_SECONDS = 5.0
-"""The most time that a cancelled first request waits for its call to end."""
+"""The time that a call gets to end, while its cancelled first request or its user's no waits."""
 _AHEAD = 0.1
 """The most that the time in a call key may be ahead, as a share of the time that calls are kept."""
 _GO_ON = types.ElicitRequest(
@@ -309,8 +309,10 @@ class DurableStore:
             else:
                 position = Position.of(params.request_state)
             if _wants_no_more(params):
-                await self.engine.stop(position.handle)
-                raise refusal(Reason.STOPPED)
+                with anyio.move_on_after(max(self.wait_seconds, STOP_SECONDS)):
+                    await self.engine.stop(position.handle)
+                    raise refusal(Reason.STOPPED)
+                return self._tell_to_wait(ctx, position)
             named: CallName | None = None
             if position.number < 0:  # a retry, too, looks for the call of its name
                 named = naming.name_of(ctx, params, self._principal(ctx))
