@@ -1,5 +1,6 @@
 """Tests that every command line in the README, the documents and the notebooks runs as written."""
 
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
 
@@ -154,6 +155,7 @@ COMMANDS = list(dict.fromkeys([*SHOWN, *MENTIONED]))
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the project, and put a proposal into the copy."""
+    ensure_running()  # here: started in the copy, it would import the copy for all later tests
     folder = copy_of_the_project(tmp_path_factory.mktemp("commands"))
     source = (folder / "mrtr_options" / "option_f_once.py").read_text(encoding="utf-8")
     (folder / "my_option.py").write_text(source, encoding="utf-8")
