@@ -79,7 +79,7 @@ async def test_an_argument_may_have_any_name_and_any_default_on_an_mcpserver() -
 async def test_a_question_that_is_not_answered_ends_in_a_text(
     serve: Serve, user: Any, output: type[BaseModel] | None, says: str, is_error: bool
 ) -> None:
-    """Of a tool that promises structured output it is an error: the SDK's client takes no other."""
+    """Expect an error where output is promised: the SDK's client takes no other text."""
     server = serve(replace(tool(), output_schema=output))
     async with modern(server, user) as client:
         await client.list_tools()

@@ -166,7 +166,8 @@ class Round:
         effects = effects_here()
         if params.request_state is None:
             key = call_key_of(ctx, params)
-            if key is not None and not effects.now:  # what an earlier run has begun has its number
+            is_tried_again = bool(effects.now)  # with the idempotency keys that it had
+            if key is not None and not is_tried_again:
                 effects.call = key.call_of(caller_of(ctx), _target_of(params))
             self.record.call = effects.call
         effects.is_told = True

@@ -7,7 +7,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -255,6 +255,31 @@ async def test_a_left_call_is_begun_later_only_if_it_was_never_sent(
     with then:
         await world.resume(left.value.call, calls=calls)
     assert world.effects == ["bill"]
+
+
+@pytest.mark.parametrize(
+    ("keep_seconds", "ends", "bills"),
+    [
+        (600, pytest.raises(MCPError, match="call key is too old"), 0),
+        (3600, nullcontext(), 1),
+    ],
+)
+async def test_a_call_outlives_its_states_if_the_guard_keeps_its_key_for_longer(
+    keep_seconds: float, ends: AbstractContextManager[Any], bills: int
+) -> None:
+    now = [1.8e9]
+
+    async def thinks_for_eleven_minutes() -> types.ElicitResult:
+        now[0] += 660
+        return ADA
+
+    with closing(SqliteStore(":memory:", keep_seconds=keep_seconds, clock=lambda: now[0])) as store:
+        world = World(
+            now=lambda: now[0], answers=thinks_for_eleven_minutes, guard=single_use(store)
+        )
+        with ends:
+            await world.call(key=key_made(now[0]), honours_keys=True)
+    assert world.effects.count("bill") == bills
 
 
 @pytest.mark.parametrize("refusals", [{}, {1: refusal(Reason.CALL_KEY_EXPIRED)}])
