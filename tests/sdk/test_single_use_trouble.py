@@ -268,6 +268,7 @@ async def test_a_question_is_stamped_without_a_look_into_the_database(
         ("a question", 2e9, 0, "open"),
         ("a result", None, HOUR, "ended"),
     ],
+    ids=["at work", "died", "in doubt", "asked", "ended"],
 )
 async def test_a_name_with_other_arguments_is_told_what_became_of_its_call(
     outcome: str | None, asked_at: float | None, age: float, became: str, path: Path
