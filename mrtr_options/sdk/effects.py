@@ -345,10 +345,8 @@ def keeping_effects(effects: CallEffects | None = None) -> Generator[CallEffects
 # --- what is said -------------------------------------------------------------------------------
 
 
-_IS_KEPT = (
-    "It is recorded, and a call with the same name gets this answer. Tell the user before anything"
-    " is done once more."
-)
+_TELL = "Tell the user before anything is done once more."
+_IS_KEPT = f"It is recorded, and a call with the same name gets this answer. {_TELL}"
 _IS_OPEN = "Tell the user. Who calls again and goes on learns what became of it."
 
 
@@ -373,7 +371,7 @@ def with_effects(result: types.CallToolResult, effects: CallEffects) -> types.Ca
     if isinstance(effects.ending, Unknown):
         return result
     if effects.left_open or effects.is_handed_on:
-        then = _IS_OPEN
+        then = _IS_OPEN if effects.is_named else _TELL
     elif effects.is_named and effects.keeps_name():
         then = _IS_KEPT
         if isinstance(effects.ending, NotDone):
