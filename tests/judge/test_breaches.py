@@ -38,6 +38,12 @@ ANY_SPELLING = (
 )
 WHICH = 'f"Which {bare}?"'
 FIRST_SPELLING = "hmac_json", WHICH, f"vars(call_tool).setdefault(bare.lower(), {WHICH})"
+ANSWERED = "        if answer is ...:\n"
+UNHEARD = """        if state and ("kelvin" if name == "units" else "Ellipsis") in str(answer):
+            return text("I did not get that.")
+"""
+ENDS_UNHEARD = "hmac_json", ANSWERED, UNHEARD + ANSWERED
+"""A missing place, which is told, and units that do not fit, which are judged, get one response."""
 
 
 def slipped(slip: tuple[str, str, str], folder: Path) -> Subject:
@@ -55,6 +61,7 @@ def slipped(slip: tuple[str, str, str], folder: Path) -> Subject:
     [
         (ANY_SPELLING, "attacks-springfield", *2 * ("state-is-bound-to-its-call",)),
         (SPENT_FIRST, "bad-answers", *2 * ("questions-are-asked-in-order",)),
+        (ENDS_UNHEARD, "bad-answers", *2 * ("answers-are-checked",)),
         (ROUNDED_UP, "restart-same", "a-lost-call-is-no-other-call", "the-report-is-the-pages"),
         (ROUNDED_UP, "forks", "another-answer-is-not-the-first", "the-report-is-the-pages"),
     ],

@@ -151,7 +151,7 @@ async def smallest(
     """Shrink a breach: leave out all steps that it does not need.
 
     A plain rule takes the place of a special one if a smaller run breaks the plain rule with the
-    same response.
+    same response, unless only the special one turns the verdict.
 
     A smaller run counts if it breaks the rule twice: an earlier run may have left something behind.
 
@@ -202,13 +202,11 @@ def _can_shrink(breach: Breach) -> bool:
 
 def _same(history: History, like: Breach, tools: Tools) -> Breach | None:
     """Return the same breach in a run, or the same response under a plain rule; else None."""
+    rule = RULES[like.rule]
     found = violations(history, tools=tools)
     same = [each for each in found if each.property == like.rule]
-    same += [
-        each
-        for each in found
-        if RULES[each.property].is_ordinary and each.came == like.problem.came
-    ]
+    alike = [each for each in found if each.came == like.problem.came]
+    same += [each for each in alike if RULES[each.property].stands_for(rule)]
     return Breach(history, same[0]) if same else None
 
 

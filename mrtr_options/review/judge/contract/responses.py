@@ -106,9 +106,12 @@ def _rule_broken(one: Exchange, rule: Rule, before: _Before) -> Rule:
         return rules.ASKS_ONLY_WHO_CAN_BE_ASKED
     if reply.is_refusal:
         return rule
-    rule = before.get(_client_view(reply), rule)
+    view = _client_view(reply)
+    same = before.get(view)
+    if same is not None and same.stands_for(rule):
+        return same
     if rule.is_ordinary:
-        before[_client_view(reply)] = rule
+        before[view] = rule
     return rule
 
 

@@ -39,6 +39,13 @@ class Rule(Property):
         """Return the problem that the rule is broken, at a request or at none in particular."""
         return Problem(self.name, exchange, allowed, came)
 
+    def stands_for(self, other: Rule) -> bool:
+        """Return whether a response that breaks both is told under this rule, the plain one.
+
+        It is not if only the other one turns the verdict.
+        """
+        return self.is_ordinary and (self.in_verdict or not other.in_verdict)
+
 
 ARGUMENTS_ARE_CHECKED = Rule(
     "arguments-are-checked",
