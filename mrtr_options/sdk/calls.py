@@ -145,7 +145,8 @@ class Call:
 
         Args:
             key: The effect's name; the author's own, unique in the tool, stable across versions.
-            effect: Does it, async or not.
+            effect: Does it, async or not. An `MCPError` that it raises, as of a server that it
+                calls, comes as a RuntimeError: it is no answer of this tool.
             given: What the effect is given.
             settled: Asks the destination whether it was done. It is given the first of what the
                 effect is given, as many as it needs. It returns what the effect returned; False if

@@ -104,6 +104,22 @@ def says_not_done(error: Exception) -> bool:
     return isinstance(meant_by(error), NotDone)
 
 
+def failure_at_destination(raised: BaseException) -> Exception:
+    """Return what an effect or `settled` raised, as an error that is no answer of its tool's.
+
+    A destination that is an MCP server raises an `MCPError`, also where it does not answer.
+
+    Raises:
+        BaseException: This one; the code is stopped from outside.
+    """
+    error = failure_of(raised)
+    if not isinstance(meant_by(error), MCPError):
+        return error
+    failure = RuntimeError(f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
 @dataclass
 class Standing:
     """How an effect stands in the round that runs it.
@@ -241,11 +257,11 @@ class CallEffects:
         refuse_generator(effect)
         standing = self.now[key] = Standing(can_be_settled=settled is not None)
         self.fresh.add(key)
+        await self.save(self)
         try:
-            await self.save(self)
             value = await await_result(effect())
         except BaseException as raised:
-            error = failure_of(raised)
+            error = failure_at_destination(raised)
             if says_not_done(error):
                 del self.now[key]
                 raise
@@ -285,7 +301,11 @@ async def ask_destination(key: str, settled: Settled) -> object:
     Raises:
         MCPError: -32603, it cannot say.
     """
-    found = await await_result(settled())
+    try:
+        found = await await_result(settled())
+    except BaseException as raised:
+        error = failure_at_destination(raised)
+        raise error from error.__cause__
     if found is None:
         raise in_doubt([key])
     return found

@@ -453,12 +453,27 @@ async def test_a_repeated_error_keeps_what_its_author_says_to_programs(
 # --- 10: unknown, and the destination is asked ----------------------------------------------------
 
 
+@standing_in("H", "J", "L")
+async def test_an_error_of_another_server_that_an_effect_calls_is_no_answer_of_its_tool(
+    stand_in: str, tmp_path: Path
+) -> None:
+    till = Till(trouble=MCPError(types.REQUEST_TIMEOUT, "timed out"))
+    async with served(stand_in, paying(till), tmp_path) as send:
+        asked = await send()
+        for _ in range(2):
+            assert (await error_of(send(asked, ONE))).data["reason"] == "indeterminate"
+    assert till.charged == 1
+
+
+@pytest.mark.parametrize(
+    "trouble", [ConnectionError(), MCPError(types.REQUEST_TIMEOUT, "timed out")], ids=type
+)
 async def test_a_charge_that_was_cut_off_is_settled_after_a_question_of_a_new_version(
-    store: Any,
+    store: Any, trouble: Exception
 ) -> None:
     till = Till(trouble=TimeoutError())
     question = ["one"]
-    troubles = [ConnectionError()]
+    troubles = [trouble]
 
     def look() -> Any:
         if troubles:
@@ -469,7 +484,7 @@ async def test_a_charge_that_was_cut_off_is_settled_after_a_question_of_a_new_ve
         await ctx.elicit(who(question[-1]))
         try:
             number = await ctx.once("pay", till.charge, settled=look)
-        except (TimeoutError, ConnectionError):
+        except (TimeoutError, ConnectionError, RuntimeError):
             raise sdk.Unknown("Not known whether it was paid. Call again.") from None
         return result(f"charge {number}")
 

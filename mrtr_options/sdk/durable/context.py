@@ -22,7 +22,13 @@ from mcp import MCPError
 from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Run, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length, recordable
-from mrtr_options.sdk.effects import Settled, ask_destination, in_doubt, says_not_done
+from mrtr_options.sdk.effects import (
+    Settled,
+    ask_destination,
+    failure_at_destination,
+    in_doubt,
+    says_not_done,
+)
 from mrtr_options.sdk.handler import (
     Action,
     CallAbandoned,
@@ -31,7 +37,6 @@ from mrtr_options.sdk.handler import (
     T,
     await_result,
     check_result,
-    failure_of,
     refusal,
     refuse_generator,
 )
@@ -211,7 +216,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         An effect that raises is recorded as failed and is not tried again in this call. It stays in
         doubt, unless it raised `NotDone` or `settled` can say. If the call ends in a text, as by
         `Unknown`, the next call of its name asks `settled` again. An error that another process
-        could not read is raised as a RuntimeError.
+        could not read is raised as a RuntimeError. So is an `MCPError`.
 
         Args:
             key: The author's name for the effect: unique in the call, stable across versions.
@@ -243,7 +248,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             try:
                 return await await_result(effect(once))
             except BaseException as raised:
-                error = failure_of(raised)
+                error = failure_at_destination(raised)
                 if says_not_done(error):
                     raise _Undone from error
                 if settled is None:
