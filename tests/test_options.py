@@ -2,12 +2,15 @@
 
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from mcp.server.mcpserver import MCPServer
 
+from mrtr_options.review.bench.world.watch import load_watched
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
@@ -78,6 +81,29 @@ def test_a_file_that_is_no_option_is_one_clear_line(
     path.write_text(source)
     with pytest.raises(CannotLoad, match=rf"\A{path} .*{re.escape(complaint)}.*\Z"):
         load(path, settings())
+
+
+@pytest.mark.parametrize(
+    "load_file",
+    [
+        load,
+        partial(load_watched, on_entry=print),
+        partial(load_watched, on_entry=print, on_line=print),
+    ],
+    ids=["loaded", "watched", "watched by line"],
+)
+def test_a_file_is_loaded_as_python_loads_it(
+    tmp_path: Path, load_file: Callable[..., object]
+) -> None:
+    path = tmp_path / "mine.py"
+    text = (
+        '# coding: latin-1\nasync def tool(ctx, wanted: int):\n    """Zürich"""\n'
+        'assert tool.__doc__ == "Z\\xfcrich"\n'
+        'assert tool.__annotations__["wanted"] is int\n'
+    )
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(CannotLoad, match="has no `server`"):
+        load_file(path, settings())
 
 
 PATH = option_named("I").path

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from importlib.util import find_spec
+from importlib.util import decode_source, find_spec
 from inspect import iscoroutine
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -89,7 +89,7 @@ class Option:
     @property
     def source(self) -> str:
         """The text of the file."""
-        return self.path.read_text(encoding="utf-8")
+        return source_of(self.path)
 
     @cached_property
     def title(self) -> str:
@@ -280,13 +280,19 @@ def load(
 
 
 def compile_file(path: Path) -> CodeType:
-    """Compile a Python file, once for each of its versions."""
+    """Compile a Python file as `python FILE` does, once for each of its versions."""
     return _compiled(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
 def _compiled(path: Path, _changed: int) -> CodeType:
-    return compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    # Without `dont_inherit`, the file's annotations would be texts, as this module's are.
+    return compile(source_of(path), str(path), "exec", dont_inherit=True)
+
+
+def source_of(path: Path) -> str:
+    """Return the text of a Python file, in the encoding that it declares."""
+    return decode_source(path.read_bytes())
 
 
 def _server_of(module: ModuleType) -> object:

@@ -20,7 +20,7 @@ from typing import Any, Protocol, cast
 
 from mcp.server import MCPServer, Server
 
-from mrtr_options.tool.catalogue import load, require_file
+from mrtr_options.tool.catalogue import load, require_file, source_of
 from mrtr_options.tool.settings import Settings
 
 Report = Callable[[str], None]
@@ -81,7 +81,7 @@ def load_watched(
 @lru_cache(maxsize=64)
 def _compiled(path: Path, _changed: int, lines: bool) -> CodeType:
     """Compile a file with the calls in it."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    tree = ast.parse(source_of(path), str(path))
     if lines:
         _Lines().visit(tree)
     for node in tree.body:
@@ -89,8 +89,10 @@ def _compiled(path: Path, _changed: int, lines: bool) -> CodeType:
             continue
         first_parameter = [parameter.arg for parameter in node.args.args[:1]]
         if first_parameter == ["ctx"]:
-            node.body.insert(0, _call(_ENTERED, node.name, node.body[0]))
-    return compile(ast.fix_missing_locations(tree), str(path), "exec")
+            first = node.body[0]
+            place = 1 if _is_docstring(first) else 0
+            node.body.insert(place, _call(_ENTERED, node.name, first))
+    return compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
 
 
 class _Lines(ast.NodeTransformer):
