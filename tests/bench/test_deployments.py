@@ -2,11 +2,15 @@
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import anyio
+import mcp_types as types
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from mrtr_options.review.bench.deployments import memory
 from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
@@ -17,6 +21,7 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.world import sessions
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 
@@ -64,3 +69,23 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
             call.cancel()  # as asyncio does at a Ctrl-C
             with pytest.raises(asyncio.CancelledError):
                 await call
+
+
+async def test_a_server_that_refuses_a_session_answers_the_request_that_opens_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @asynccontextmanager
+    async def refused(*_: object) -> AsyncGenerator[Client]:
+        await anyio.wait_all_tasks_blocked()
+        raise MCPError(types.INVALID_REQUEST, "new clients only")
+        yield
+
+    monkeypatch.setattr(sessions, "client_of", refused)
+    session = sessions.Session("", Mock(), Request("Tokyo", era="legacy"))
+    reply = Reply()
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.run, anyio.CancelScope())
+        with anyio.fail_after(SECONDS):
+            reply = await session.send(Request("Tokyo", era="legacy"), None, None)
+    session.close()
+    assert (reply.code, reply.message) == (types.INVALID_REQUEST, "new clients only")

@@ -50,7 +50,7 @@ class Session:
         self._url = url
         self._http = http
         self._like = like
-        self._jobs, self._taken = anyio.create_memory_object_stream[_Job](1)
+        self._jobs, self._taken = anyio.create_memory_object_stream[_Job](0)
         self._user: ElicitationFnT = refuse_question
         self._ended = Reply(nothing=LOST)
 
