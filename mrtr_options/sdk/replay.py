@@ -383,16 +383,23 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         def left() -> float:
             return min(ends, round_ends) - now()
 
-        for number in count(1):
+        record = self._round.record
+        turn = f"{key}, turn"
+        for number in count(record.values.get(turn, 1)):
+            looked, over = f"{key}, look {number}", f"{key}, over {number}"
+            going_on = f"{key}, go on {number}"
             look = partial(waiting.poll, check, left=left, poll_seconds=poll_seconds)
-            found = await self.memo(f"{key}, look {number}", look)
+            found = await self.memo(looked, look)
             is_over = found is not None
-            if is_over or await self.memo(f"{key}, over {number}", lambda: now() >= ends):
+            if is_over or await self.memo(over, lambda: now() >= ends):
                 return found
             message = f"{key!r} is not there yet. Go on waiting?"
-            answer = await self.elicit(Question(f"{key}, go on {number}", message, GoOn))
+            answer = await self.elicit(Question(going_on, message, GoOn))
             if answer.go_on == "no":
                 break
+            # The state has no room for all turns of a long wait.
+            record.values[turn] = number + 1
+            del record.values[looked], record.values[over], record.asked[going_on]
         return None
 
     async def memo(self, key: str, compute: Action[T]) -> T:

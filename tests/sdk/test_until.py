@@ -1,4 +1,4 @@
-"""Tests of `ctx.until` of H and L: a tool waits for work done elsewhere, seconds for minutes."""
+"""Tests of `ctx.until` of H, J and L: a tool waits for work done elsewhere, seconds for minutes."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,10 +9,12 @@ import mcp_types as types
 import pytest
 
 from examples.pay_by_link import Shop, buy
+from mrtr_options.sdk import waiting
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.suspended import CallParams, ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
 from tests.sdk.durable_calls import Send, asked_by, ended, held_until, served
-from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, modern, result, until
+from tests.sdk.fakes import ON_ASYNCIO, Params, capabilities, deliver, modern, result, until
 from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -97,3 +99,21 @@ async def test_a_frame_in_memory_waits_as_long_as_its_process_lives(is_paid: boo
     async with ContinuationStore(idle_seconds=0.1) as frames:  # its client waits all the while
         says = text_of(await deliver(frames.linear(handler), ctx=modern(CLIENT)))
     assert says == ("receipt 7" if is_paid else "'payment' was not there after 0.3 s")
+
+
+async def test_the_state_of_a_long_wait_holds_its_last_turn_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "ROUND_WAIT_SECONDS", 0.0)
+
+    async def handler(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        return result(await ctx.until("payment", lambda: None, seconds=600))
+
+    tool = keyed_replay(handler)
+    asked: Any = await deliver(tool)
+    lengths: list[int] = []
+    for _ in range(3):
+        yes = types.ElicitResult(action="accept", content={"go_on": "yes"})
+        asked = await deliver(tool, asked, dict.fromkeys(asked.input_requests, yes))
+        lengths.append(len(asked.request_state))
+    assert len({*lengths}) == 1
