@@ -26,14 +26,14 @@ docstring."""
 import os  # trailing
 
 # a comment alone
-
+\f
 
 class Holder:
     """Of one thing."""
 
     name = "# no comment"
     """What it is called."""
-
+    line = "a\u2028b"
 
 def f(text: str = "x") -> str:
     """One line."""
@@ -69,6 +69,7 @@ def test_author_code_is_what_is_left_without_docstrings_comments_and_imports() -
     assert [(line.line, line.text) for line in author_code(SOURCE)] == [
         (9, "class Holder:"),
         (12, '    name = "# no comment"'),
+        (14, '    line = "a\u2028b"'),
         (16, 'def f(text: str = "x") -> str:'),
         (18, '    poem = """two'),
         (20, '    lines # kept"""'),
@@ -138,9 +139,17 @@ def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs
     assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
     assert '     server = build_server("weather-f", call_weather)' in said  # only indented
     assert said[-1].startswith("2 changed lines of author code")
+    of_one_import = tmp_path / "one.py"
+    of_one_import.write_text(
+        "from mrtr_options.tool.server import build_server, text\n"
+        "async def tell(ctx, params): return text('sunny')\n"
+        "server = build_server('weather-one', tell)\n",
+        encoding="utf-8",
+    )
     file = tmp_path / "guarded.py"
-    file.write_text(diff.written("F+legacy-shim").source, encoding="utf-8")
-    load(file, Settings(MemoryLedger()))
+    for name in ("F", str(of_one_import)):
+        file.write_text(diff.written(f"{name}+legacy-shim").source, encoding="utf-8")
+        load(file, Settings(MemoryLedger()))
 
 
 def test_two_files_stand_side_by_side_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,9 +43,14 @@ class Hunk:
     right: list[Line]
 
 
+def split_lines(source: str) -> list[str]:
+    """Return the lines of a Python file as Python counts them: a form feed ends none."""
+    return [line.rstrip("\n") for line in io.StringIO(source)]
+
+
 def all_lines(source: str) -> list[Line]:
-    """Every line of a Python file."""
-    return [Line(number, text) for number, text in enumerate(source.splitlines(), start=1)]
+    """Return every line of a Python file."""
+    return [Line(number, text) for number, text in enumerate(split_lines(source), start=1)]
 
 
 def code_lines(source: str) -> list[Line]:
@@ -57,7 +62,7 @@ def code_lines(source: str) -> list[Line]:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     )
-    lines = source.splitlines()
+    lines = split_lines(source)
     code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         first, column = token.start

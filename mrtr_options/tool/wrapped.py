@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from mrtr_options.tool.author_code import split_lines
 from mrtr_options.tool.catalogue import TAKES_NO_WRAPPERS, CannotLoad, Option
 from mrtr_options.tool.notation import ASK_AGAIN, LEGACY_SHIM, NAMED, SINGLE_USE
 
@@ -52,10 +53,11 @@ def _in_wrappers(option: Option, body: Sequence[ast.stmt], wrappers: Sequence[st
     Raises:
         CannotLoad: It does not build the shared server.
     """
-    lines = option.source.splitlines()
-    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+    lines = split_lines(option.source)
+    all_imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in all_imports if node.module != "__future__"]
     built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
-    if len(imports) < 2 or not built or not any(map(_imports_shared, imports)):
+    if not built or not any(map(_imports_shared, imports)):
         raise CannotLoad(TAKES_NO_WRAPPERS.format(option.path))
     first = built[0].lineno - 1
     last = built[0].end_lineno
@@ -69,7 +71,7 @@ def _in_wrappers(option: Option, body: Sequence[ast.stmt], wrappers: Sequence[st
         "with configured(replace(settings_in_force(), wrappers=wrappers)):",
         *(f"    {line}" for line in lines[first:last]),
     ]
-    begin = imports[1].lineno - 1  # the first is of __future__
+    begin = imports[0].lineno - 1
     parts = [*lines[:begin], *imported, *lines[begin:first], *around, *lines[last:]]
     return "\n".join([*parts, ""])
 
