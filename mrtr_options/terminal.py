@@ -63,7 +63,7 @@ class _Console(Console):
 def console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console on standard output or error that prints text as it is, without markup."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
+    width = None if stream.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     return _Console(
         file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
     )

@@ -13,7 +13,7 @@ from mrtr_options.__main__ import main
 from mrtr_options.review.bench.history import UNREADABLE, readable_state
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.show.progress import progress, stepping
-from mrtr_options.terminal import in_colour
+from mrtr_options.terminal import PIPED_COLUMNS, console, in_colour
 from mrtr_options.tool.catalogue import all_options
 from tests.commands import printed
 from tests.evidence import every
@@ -86,3 +86,11 @@ def test_no_command_prints_a_line_wider_than_the_columns_or_with_blanks_at_its_e
     lines = printed(main, *argv).splitlines()
     assert lines
     assert [line for line in lines if len(line) > 60 or line.endswith(" ")] == []
+
+
+@pytest.mark.parametrize("columns", ["0", "-3", "wide"])
+def test_columns_that_are_no_width_count_as_none(
+    columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert console().width == PIPED_COLUMNS
