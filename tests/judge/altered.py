@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 import anyio
 
 from mrtr_options.review.bench.history import Effect, Event, History, Received, Sent
-from mrtr_options.review.bench.messages import Era, Reply, Request
+from mrtr_options.review.bench.messages import Era, Reply, Request, Tools
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
@@ -131,11 +131,15 @@ def without_bounds(event: Event) -> list[Event]:
     return [event]
 
 
-def without_the_tool(event: Event) -> list[Event]:
-    """Take the weather tool out of the listing."""
-    if isinstance(event, Received) and event.reply.tools:
-        return [replace(event, reply=replace(event.reply, tools={}))]
-    return [event]
+def listing(tools: Tools) -> Change:
+    """List these tools."""
+
+    def change(event: Event) -> list[Event]:
+        if isinstance(event, Received) and event.reply.tools:
+            return [replace(event, reply=replace(event.reply, tools=tools))]
+        return [event]
+
+    return change
 
 
 def bill_at_the_end(event: Event) -> list[Event]:

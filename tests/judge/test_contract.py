@@ -44,10 +44,10 @@ from tests.judge.altered import (
     bill_at_the_end,
     changed,
     effects,
+    listing,
     played,
     replies,
     with_request,
-    without_the_tool,
 )
 
 FEW = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
@@ -157,6 +157,7 @@ def form(*units: str, **more: str) -> dict[str, Any]:
 
 
 OTHER_FORM = form("imperial", "metric")
+ANY_LOCATION = {"properties": {"location": True}}
 OTHER_TITLE = form("metric", "imperial", title="System")
 
 
@@ -170,6 +171,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         (SPRINGFIELD, replies(3, is_error=True), "the-report-is-the-pages"),
         (SPRINGFIELD, replies(3, blocks=("text", "image")), "content-is-one-text"),
         (SPRINGFIELD, replies(2, schemas=OTHER_FORM), IN_ORDER),
+        (SPRINGFIELD, replies(2, schemas={"units": {"properties": {"units": True}}}), IN_ORDER),
         (SPRINGFIELD, replies(2, questions={"units": f"Which units for {MISSOURI}?"}), IN_ORDER),
         (SPRINGFIELD, replies(1, others={"more": "roots/list"}), IN_ORDER),
         (SPRINGFIELD, replies(1, malformed="content: field required"), "content-is-one-text"),
@@ -203,7 +205,12 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("unknown-place", replies(1, is_error=False), "unknown-places-are-errors"),
         ("unknown-place", replies(1, text=LEAKING), "nothing-leaks"),
         (SPRINGFIELD, replies(2, state='{"sky": "partly cloudy"}'), "nothing-leaks"),
-        ("odd-arguments", without_the_tool, "the-tool-is-listed"),
+        ("odd-arguments", listing({}), "the-tool-is-listed"),
+        (
+            "odd-arguments",
+            listing({"weather": {"inputSchema": ANY_LOCATION}}),
+            "the-tool-is-listed",
+        ),
         ("no-elicitation-tokyo", replies(1, text="x"), "clients-that-cannot-be-asked"),
         ("settled-answer", replies(3, text="x"), "settled-answers-stay"),
         ("fork", replies(4, text=REPORT), "another-answer-is-not-the-first"),
@@ -288,6 +295,22 @@ def test_structured_content_is_held_to_its_schema() -> None:
     (last,) = [each.exchange for each in declined.events if is_result(each)]
     misfit = changed(declined, replies(last, structured={"place": "none"}))
     assert {each.property for each in violations(misfit, tools=tools)} == {"content-is-one-text"}
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("#", "its schema refers to itself without end"),
+        ("#/$defs/none", "its schema refers to what is not in it: /$defs/none"),
+        ("file:///etc/hostname", "its schema refers to what is not in it: file:///etc/hostname"),
+    ],
+)
+def test_a_schema_that_cannot_be_followed_is_told_and_nothing_is_fetched_for_it(
+    reference: str, says: str
+) -> None:
+    history = changed(played("clean-tokyo"), replies(2, structured={"celsius": 19}))
+    (found,) = violations(history, tools={"weather": {"outputSchema": {"$ref": reference}}})
+    assert (found.property, found.came) == ("content-is-one-text", says)
 
 
 def test_a_violation_says_what_is_allowed_and_what_came() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import mcp_types as types
 
@@ -179,7 +179,7 @@ class Reply:
 
         Its key is the server's.
         """
-        return next(iter(self.schemas.get(key, {}).get("properties", {})), key)
+        return next(iter(fields_of(self.schemas.get(key, {}))), key)
 
     def same_as(self, other: Reply) -> bool:
         """Return whether two responses are equal but for the state, which is sealed each time."""
@@ -196,8 +196,19 @@ def as_json(answer: types.InputResponse) -> JsonObject:
 
 def form_of(message: str, schema: JsonObject) -> Form:
     """Return a question as the user sees it, from its message and its form's JSON schema."""
-    properties: dict[str, JsonObject] = schema.get("properties", {})
-    return message, {name: part.get("enum") for name, part in properties.items()}
+    return message, {name: part.get("enum") for name, part in fields_of(schema).items()}
+
+
+def fields_of(schema: JsonObject) -> dict[str, JsonObject]:
+    """Return the fields of an object's schema, each with its own schema.
+
+    A field that takes anything, `true` in JSON Schema, has an empty one.
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    fields = cast("dict[str, Any]", properties).items()
+    return {name: part if isinstance(part, dict) else {} for name, part in fields}
 
 
 _DECLARED: dict[Declares, types.ElicitationCapability] = {

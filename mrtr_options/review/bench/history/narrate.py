@@ -33,7 +33,7 @@ from mrtr_options.review.bench.history import (
     Sent,
     readable_state,
 )
-from mrtr_options.review.bench.messages import HUNG, JsonObject, Reply, Request, as_json
+from mrtr_options.review.bench.messages import HUNG, JsonObject, Reply, Request, as_json, fields_of
 from mrtr_options.review.bench.steps import Change
 from mrtr_options.tool.server import TOOL
 
@@ -485,12 +485,11 @@ def _reply(reply: Reply) -> tuple[tuple[str, ...], str, Tone]:
 
 
 def _form_in_words(schema: JsonObject) -> str:
-    properties: dict[str, JsonObject] = schema.get("properties") or {}
+    fields = fields_of(schema)
     parts = [
-        f"{name}: {', '.join(map(str, part.get('enum') or ['?']))}"
-        for name, part in properties.items()
+        f"{name}: {', '.join(map(str, part.get('enum') or ['?']))}" for name, part in fields.items()
     ]
-    missing = [name for name in properties if name not in (schema.get("required") or [])]
+    missing = [name for name in fields if name not in (schema.get("required") or [])]
     return "; ".join(parts + [f"{name} is not required" for name in missing])
 
 

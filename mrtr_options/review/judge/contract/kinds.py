@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import mcp_types as types
 
 from mrtr_options.review.bench.history.narrate import quoted
-from mrtr_options.review.bench.messages import JsonObject, Reply
+from mrtr_options.review.bench.messages import Reply, fields_of
 from mrtr_options.review.judge.contract.content import UNITS, Name, place_messages
 from mrtr_options.tool import weather
 
@@ -33,11 +33,11 @@ class Asks:
             return False
         ((key, message),) = reply.questions.items()
         schema = reply.schemas[key]
-        properties: JsonObject = schema.get("properties") or {}
-        part: JsonObject = properties.get(self.name) or {}
+        fields = fields_of(schema)
+        part = fields.get(self.name, {})
         return (
             message in self.messages
-            and list(properties) == [self.name]
+            and list(fields) == [self.name]
             and schema.get("required") == [self.name]
             and part.get("type") == "string"
             and part.get("enum") == list(self.choices)

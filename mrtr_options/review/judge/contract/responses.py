@@ -12,12 +12,14 @@ from typing import Any, cast
 
 import jsonschema
 import mcp_types as types
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import EMPTY_REGISTRY
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.client import RESULT_TYPES, strings_in
 from mrtr_options.review.bench.history import Reply
 from mrtr_options.review.bench.history.narrate import describe_reply, quoted
-from mrtr_options.review.bench.messages import HUNG, LOST, JsonObject, Tools
+from mrtr_options.review.bench.messages import HUNG, LOST, JsonObject, Tools, fields_of
 from mrtr_options.review.judge.contract.allowed import AGAIN, may_refuse, rule_on
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words, report
@@ -151,11 +153,11 @@ def _check_listing(one: Exchange) -> Iterator[Problem]:
         yield one.breaks(rules.THE_TOOL_IS_LISTED, f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
         return
     schema: JsonObject = tool.get("inputSchema") or {}
-    properties: JsonObject = schema.get("properties") or {}
-    location: JsonObject = properties.get("location") or {}
+    fields = fields_of(schema)
+    location = fields.get("location", {})
     wanted: list[tuple[str, Any, Any]] = [
         ("type", schema.get("type"), "object"),
-        ("properties", list(properties), ["location"]),
+        ("properties", list(fields), ["location"]),
         ("required", schema.get("required"), ["location"]),
         ("additionalProperties", schema.get("additionalProperties"), False),
         ("location.type", location.get("type"), "string"),
@@ -267,9 +269,14 @@ def _find_misfit(schema: JsonObject, structured: Any) -> str | None:
     if structured is None:
         return "there is none"
     try:
-        jsonschema.validate(structured, schema)
+        # With a registry of its own, no reference is fetched from elsewhere.
+        jsonschema.validate(structured, schema, registry=EMPTY_REGISTRY)
     except (jsonschema.ValidationError, jsonschema.SchemaError) as error:
         return error.message
+    except Unresolvable as error:
+        return f"its schema refers to what is not in it: {error.ref}"
+    except RecursionError:
+        return "its schema refers to itself without end"
     return None
 
 
