@@ -20,7 +20,7 @@ from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
-from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world import sessions
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
@@ -30,13 +30,16 @@ pytestmark = pytest.mark.anyio
 E = Subject(option_named("E"))
 
 
-@pytest.mark.parametrize("letter", ["F", "H", "J"])
-@pytest.mark.parametrize(("faults", "bills"), [("both3 down@bill3", 0), ("both3 crash@bill3", 1)])
-async def test_a_process_that_has_died_does_nothing_more_and_no_response_of_it_arrives(
-    letter: str, faults: str, bills: int
+@pytest.mark.parametrize("subject", ["F", "H", "J", "F+guard"])
+@pytest.mark.parametrize(
+    ("faults", "bills"),
+    [("both3 down@bill3", 0), ("both3 crash@bill3", 1), ("both3 gone@bill3", 1)],
+)
+async def test_after_a_process_has_died_or_a_client_left_nothing_is_done_and_no_response_arrives(
+    subject: str, faults: str, bills: int
 ) -> None:
     call = calling(policy="stops").under(parse(faults))
-    history = await run(Subject(option_named(letter)), call)
+    history = await run(subject_named(subject), call)
     effects = [event.effect.kind for event in history.events if isinstance(event, Effect)]
     assert effects.count("bill") == bills
     last = [got.reply for sent, got in history.exchanges if sent.sending == 3]

@@ -385,17 +385,19 @@ class ChildInstances(Instances):
         await self._settle()
         if not self._only_there:
             self._at = instance
-        self._leave = gone or anyio.Event()
+        if self._leave.is_set():
+            self._leave = anyio.Event()
+        leave = gone or self._leave
         child = self._children.child(instance)
         strikes = self._strikes
         session = self._session_of(child, request)
-        reply = await self._children.fetch(child, request, user, self._leave, session)
+        reply = await self._children.fetch(child, request, user, leave, session)
         if reply.nothing == LOST or reply.code == types.INTERNAL_ERROR:
             await child.wait_for(child.dead, self.death_seconds)  # it may be dying
         if self._is_due():
             await self._strike()
         if self._strikes > strikes:  # the response may have been faster than the bench
-            reply = Reply(nothing=LOST, message=LEFT if self._leave.is_set() else None)
+            reply = Reply(nothing=LOST, message=LEFT if leave.is_set() else None)
         if reply.nothing == HUNG:
             await self._children.replace(instance, child)
         await self._settle()

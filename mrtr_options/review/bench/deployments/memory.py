@@ -126,7 +126,8 @@ class _Ledger(FaultyLedger):
         await self._instances.die(self._instance)
 
     async def let_client_leave(self) -> None:
-        self._instances.leave()
+        for leave in self._instances.leaving.copy():
+            leave()
         await anyio.lowlevel.checkpoint()
 
 
@@ -199,6 +200,7 @@ class MemoryInstances(Instances):
     Attributes:
         fault: The fault of the next effect of its kind.
         deaths: The exceptions raised when instances died; a Ctrl-C may come at the same time.
+        leaving: Makes the client leave, for each request that is at work.
         used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
     """
 
@@ -237,7 +239,7 @@ class MemoryInstances(Instances):
         self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Kind | None = None
         self.deaths: list[BaseException] = []
-        self.leave = lambda: None
+        self.leaving = set[Callable[[], None]]()
         self.used = False
 
     @asynccontextmanager
@@ -432,25 +434,24 @@ class MemoryInstances(Instances):
     ) -> Reply:
         reply = Reply(nothing=HUNG)
         sent_to = self._running[instance]
+        left = False
         with anyio.move_on_after(self.hang_seconds) as scope:
-            left = False
 
             def leave() -> None:
                 nonlocal left
                 left = True
                 scope.cancel()
 
-            self.leave = leave
+            self.leaving.add(leave)
             try:
                 async with self._client(instance, request, user) as client:
                     reply = await fetch(client, request, gone)
             except anyio.get_cancelled_exc_class() as error:
                 if not any(error is death for death in self.deaths):
-                    if left:
-                        reply = Reply(nothing=LOST)
                     raise
-                reply = Reply(nothing=LOST)
-        if sent_to.has_died:
+            finally:
+                self.leaving.discard(leave)
+        if left or sent_to.has_died:  # the response may have been faster
             reply = Reply(nothing=LOST)
         await self.collect()
         return reply
