@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -31,6 +31,11 @@ from mrtr_options.sdk.keys import ByHand
 from mrtr_options.sdk.reasons import Reason
 
 
+def _fits(state: str) -> bool:
+    """Return True: no server of ours bounds the state."""
+    return True
+
+
 @dataclass(slots=True)
 class Request:
     """A request. It may run its handler several times, one after the other.
@@ -48,6 +53,7 @@ class Request:
         arguments: Its arguments as its tool's model reads them; None if no tool has read them.
         misfit: The refusal of arguments that do not fit; None if they do.
         clock: Tells the time, in seconds since 1970.
+        fits: Tells whether a state is short enough to travel.
     """
 
     server: str | None = None
@@ -61,6 +67,7 @@ class Request:
     arguments: BaseModel | None = None
     misfit: MCPError | None = None
     clock: Clock = time.time
+    fits: Callable[[str], bool] = _fits
 
     def begin_call(self) -> None:
         """Make it the first round of a new call."""
@@ -115,10 +122,12 @@ def _unprotected_request() -> Request:
 def protected(server: str | None) -> Generator[None]:
     """Mark a block in which a server of this name seals states and checks them.
 
-    Its caller and its clock are those of the request around it.
+    All else is as in the request around it: its caller, its clock, the longest state.
     """
     around = request_here()
-    token = current_request.set(Request(server, around.principal, clock=around.clock))
+    token = current_request.set(
+        Request(server, around.principal, clock=around.clock, fits=around.fits)
+    )
     try:
         yield
     finally:

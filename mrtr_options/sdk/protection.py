@@ -26,9 +26,10 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 from itsdangerous import BadSignature, Signer
 from itsdangerous.encoding import base64_decode, base64_encode
@@ -277,6 +278,8 @@ class ProtectedRounds(RequestStateBoundary):
 
         if (ctx.params or {}).get("requestState") is None:
             this.begin_call()
+        if is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION):  # else none travels
+            this.fits = partial(self._fits, ctx, this)
         try:
             return self._with_deadline(await super().__call__(ctx, if_in_time))
         except MCPError:
@@ -287,6 +290,16 @@ class ProtectedRounds(RequestStateBoundary):
             validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
             # The parameters fit, so it is of the author's own data. The SDK would blame the client.
             raise RuntimeError("the author's code raised a ValidationError") from error
+
+    def _fits(self, ctx: Context, this: Request, state: str) -> bool:
+        """Return whether a state is short enough to travel."""
+        try:
+            self._seal(ctx, state)
+        except MCPError:
+            return False
+        finally:
+            this.is_too_long = False
+        return True
 
     def _with_deadline(self, result: HandlerResult) -> HandlerResult:
         """Add to a question with a state until when its answer is taken."""
@@ -335,9 +348,16 @@ def _is_plain(said: JsonObject) -> bool:
     return b"NaN" not in text and b"Infinity" not in text
 
 
-def state_too_long() -> MCPError:
-    """Make the refusal of a round whose next state is too long to travel."""
+def state_too_long(effects: Collection[str] = ()) -> MCPError:
+    """Make the refusal of a round whose next state is too long to travel.
+
+    Args:
+        effects: The recorded effects of its call, which is in doubt then.
+    """
     known = "The state of this call is too long to travel, so the call ends here."
+    if effects:
+        what = ", ".join(map(repr, effects))
+        return refusal(Reason.INDETERMINATE, f"{known} It did something, or may have: {what}.")
     then = Reason.CALL_ENDED.meaning.then
     return refusal(Reason.TOO_LONG, known, then, code=INTERNAL_ERROR)
 

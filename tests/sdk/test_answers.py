@@ -1,8 +1,9 @@
-"""Tests of answers that travel in the state: long ones, and those under a form's own names."""
+"""Tests of what travels in the state: long answers and values, and answers under a form's names."""
 
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -29,6 +30,7 @@ from tests.sdk.fakes import (
     result,
     who,
 )
+from tests.sdk.shop import TIERS, Make, User, calls_in, told
 from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
@@ -203,3 +205,20 @@ async def test_a_call_whose_state_grows_too_long_ends_in_one_refusal_and_no_answ
             assert no.value.code == types.INTERNAL_ERROR
             assert no.value.data["reason"] == "too_long"
     store.close()
+
+
+@TIERS
+async def test_a_call_whose_state_is_too_long_after_an_effect_is_in_doubt_where_the_state_travels(
+    make: Make, path: Path
+) -> None:
+    server = make("shop")
+
+    @calls_in(path).tool(server, name_by="reference")
+    async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
+        report = await call.once("refund", lambda: "x" * 20_000)
+        return f"{len(report)}, receipt {await call.confirm('A receipt?')}"
+
+    for _ in range(2):
+        assert "It did something, or may have: 'refund'" in await told(server, User())
+    assert len(await sdk.SqliteStore(path).doubtful()) == 1
+    assert await told(server, User(), "legacy", reference="r-2") == "20000, receipt True"

@@ -1,12 +1,13 @@
 """A round that a delivery runs: its handler, and the record of how it ended.
 
-Knows MCP's types, `questions`, `round_state`, `outcomes` and the interface of a store.
+Knows MCP's types, `current_request`, `protection`, `questions`, `round_state`, `outcomes` and the
+interface of a store.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeGuard, TypeVar
@@ -16,8 +17,10 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.session import ServerSession
 
+from mrtr_options.sdk.current_request import request_here
 from mrtr_options.sdk.effects import CallEffects, Unknown, in_doubt, keeping_effects
 from mrtr_options.sdk.handler import NotBegun, Result, failure_of, tell_effects
+from mrtr_options.sdk.protection import state_too_long
 from mrtr_options.sdk.questions import question_of_bad_answer
 from mrtr_options.sdk.single_use.outcomes import write_error, write_response
 from mrtr_options.sdk.single_use.refusals import nothing_done, store_unusable
@@ -146,9 +149,7 @@ class TakenRound:
             return nothing_done(effects.before)
         may_run_again = self.attempts > 1 or (effects.is_told and effects.may_run_again)
         error = in_doubt(effects.now, may_run_again=may_run_again)
-        what = self.claim.label or self.claim.number
-        begun = ", ".join(effects.now) or "nothing known"
-        _logger.error("a call is in doubt: %s; it had begun %s", what, begun)
+        self._log_doubt(effects.now)
         if may_run_again and (effects.now or is_late):
             await self._suspend()
         elif may_run_again:
@@ -156,6 +157,18 @@ class TakenRound:
         else:
             await self._record(write_error(error))
         return error
+
+    def _too_long(self) -> MCPError:
+        """Return the error of a round whose next state is too long to travel."""
+        effects = self.effects.names
+        if effects:
+            self._log_doubt(effects)
+        return state_too_long(effects)
+
+    def _log_doubt(self, begun: Iterable[str]) -> None:
+        what = self.claim.label or self.claim.number
+        effects = ", ".join(begun) or "nothing known"
+        _logger.error("a call is in doubt: %s; it had begun %s", what, effects)
 
     def _asks_again(self, result: Result) -> TypeGuard[types.InputRequiredResult]:
         """Return whether a result asks this round's own questions again, since no answer came."""
@@ -171,6 +184,8 @@ class TakenRound:
         try:
             stamp = await self._insist(self.store.stamp, self.until)
             asked = put_in_new_round(result, stamp, self.state.call, self.effects, has_begun=True)
+            if not request_here().fits(asked.request_state or ""):
+                raise self._too_long()
         except MCPError as error:
             await self._record(write_error(error))
             raise
