@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import MCPError
-from mcp_types import CallToolResult
+from mcp_types import INVALID_PARAMS, CallToolResult
 from pydantic import BaseModel, create_model
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT
 from mrtr_options.sdk.single_use.reservations import Claim
+from mrtr_options.sdk.single_use.round_state import RoundState
 from tests.bounds import SECONDS
 from tests.sdk.fakes import (
     ON_ASYNCIO,
@@ -26,6 +28,7 @@ from tests.sdk.fakes import (
     deliver,
     modern,
     params,
+    refused,
     result,
     who,
 )
@@ -98,6 +101,43 @@ async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> Non
         now += 300
         assert text_of(await send(await send(), ADA)) == DONE
     assert tool.effects == ["Ada", "Ada"]
+
+
+@pytest.mark.parametrize("jump", [3600, -3600], ids=["ahead", "put right"])
+async def test_a_question_is_not_answered_once_a_clock_has_given_its_name_to_another_call(
+    jump: float, path: Path
+) -> None:
+    now = 2e9
+    tool = Tool()
+    expected = (INVALID_PARAMS, "request_state_expired")
+    with closing(sdk.SqliteStore(path, clock=lambda: now)) as store:
+        call = named(tool, store).call
+        left = await deliver(call)
+        now += jump
+        assert await refused(call, left, ADA) == expected
+        assert text_of(await deliver(call, await deliver(call), ADA)) == DONE
+        now -= jump
+        assert await refused(call, left, ADA) == expected
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_question_that_is_asked_again_after_a_crash_keeps_the_name_of_its_call(
+    path: Path,
+) -> None:
+    now = 2e9
+    with closing(sdk.SqliteStore(path, clock=lambda: now)) as store:
+        call = named(Tool(), store, attempts=2).call
+        asked: Any = await deliver(call)
+        state = RoundState.model_validate_json(asked.request_state)
+        assert state.call is not None
+        died = Claim(state.number, "answers", state.begins, 60, mark=state.mark)
+        now += 500
+        await store.reserve(replace(died, call=state.call.handle, call_seconds=86400))
+        now += 200
+        again = await deliver(call)
+        await deliver(call, again)  # without an answer, so the round is given back
+        assert await deliver(call) == again
+        assert text_of(await deliver(call, again, ADA)) == DONE
 
 
 async def test_arguments_that_a_new_version_does_not_take_are_told_with_what_was_done(

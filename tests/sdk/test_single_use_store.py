@@ -274,7 +274,7 @@ class Rounds(RuleBasedStateMachine):
     @rule(back=which, process=processes)
     def reopen(self, back: int, process: int) -> None:
         claim = self.claim(back)
-        self.both(lambda: self.model.reopen(claim), self.stores[process].reopen(claim))
+        self.both(lambda: self.model.reopen(claim), self.stores[process].reopen(claim, "again"))
 
     ways_to_be_late = st.sampled_from(["nothing", "record", "reopen"])
 

@@ -22,7 +22,9 @@ from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import sqlite as sqlite_store
 from mrtr_options.sdk.single_use.outcomes import write_error, write_response
 from mrtr_options.sdk.single_use.reservations import (
+    Abandoned,
     Claim,
+    Forgotten,
     Full,
     OtherArguments,
     Pending,
@@ -86,6 +88,26 @@ async def test_a_named_call_is_known_after_a_clock_was_ahead_for_a_while(path: P
     assert tool.effects == ["Ada"]
 
 
+@pytest.mark.parametrize(("ahead", "lease"), [(5.0, 65.0), (HOUR, 60.0)], ids=["seconds", "hour"])
+async def test_a_lease_from_a_clock_that_was_ahead_is_no_longer_than_one_that_begins_now(
+    ahead: float, lease: float, path: Path
+) -> None:
+    now = 2e9 + ahead
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        begun = await claim(store, "call", call="call", call_seconds=24 * HOUR)
+        again = replace(begun, owner="another delivery")
+        await store.reserve(begun)
+        now = 2e9
+        with pytest.raises(Pending):
+            await store.reserve(again)
+        now += lease - 1
+        with pytest.raises(Pending):
+            await store.reserve(again)
+        now += 1
+        with pytest.raises(Abandoned):
+            await store.reserve(again)
+
+
 async def test_a_call_key_that_is_forgotten_is_refused_when_the_clock_has_come_back(
     path: Path,
 ) -> None:
@@ -125,13 +147,14 @@ async def test_two_clocks_on_one_file_end_open_calls_and_run_none_again(path: Pa
 
 async def one_call(store: Any, number: str, rounds: int = 3) -> None:
     """Take and record the rounds of a call that its server named."""
+    more: Any = {"call": number, "caller": "host", "call_seconds": 24 * HOUR}
     for nth in range(rounds):
         name = number if nth == 0 else f"{number}, round {nth}"
-        more = {"call": number, "caller": "host", "call_seconds": 24 * HOUR, "has_begun": nth > 0}
         made = await claim(store, name, **more)
         assert await store.reserve(made) is None
         asked_at = None if nth == rounds - 1 else made.begins
         assert await store.record(replace(made, asked_at=asked_at), name)
+        more |= {"has_begun": True, "begins": made.begins}
 
 
 async def test_an_ended_call_with_a_name_is_one_row_in_a_quarter_of_an_hour(path: Path) -> None:
@@ -292,18 +315,26 @@ ASKED = {"outcome": "a question", "asked_at": 2e9}
 
 
 @pytest.mark.parametrize(
-    ("ends", "begun", "then"),
+    ("ends", "begun", "age", "then"),
     [
-        ({}, {"call_seconds": 60, "lease_seconds": HOUR}, Pending),
-        ({}, {"call_seconds": 60}, None),
-        (ASKED, {}, None),
-        (ASKED, {"effects": "a charge"}, Unanswered),
-        ({"outcome": "a result"}, {}, "a result"),
+        ({}, {"call_seconds": 60, "lease_seconds": HOUR}, HOUR / 2, Pending),
+        ({}, {"call_seconds": 60}, HOUR / 2, None),
+        (ASKED, {}, HOUR / 2, None),
+        (ASKED, {"effects": "a charge"}, HOUR / 2, Unanswered),
+        (ASKED, {"effects": "a charge"}, -HOUR / 2, Unanswered),
+        ({"outcome": "a result"}, {}, HOUR / 2, "a result"),
     ],
-    ids=["at work", "in doubt", "unanswered", "unanswered after an effect", "ended"],
+    ids=[
+        "at work",
+        "in doubt",
+        "unanswered",
+        "unanswered after an effect",
+        "asked by a clock that was ahead",
+        "ended",
+    ],
 )
 async def test_a_name_is_free_unless_its_call_is_at_work_or_known(
-    ends: dict[str, Any], begun: dict[str, Any], then: Any, path: Path
+    ends: dict[str, Any], begun: dict[str, Any], age: float, then: Any, path: Path
 ) -> None:
     now = 2e9
     with closing(SqliteStore(path, clock=lambda: now)) as store:
@@ -312,7 +343,7 @@ async def test_a_name_is_free_unless_its_call_is_at_work_or_known(
         await store.reserve(first)
         if ends:
             await store.record(replace(first, asked_at=ends.get("asked_at")), ends["outcome"])
-        now += HOUR / 2
+        now += age
         again = replace(first, owner="another delivery", begins=now)
         if isinstance(then, type):
             with pytest.raises(then):
@@ -341,6 +372,27 @@ async def test_a_free_name_that_another_delivery_takes_first_is_at_work(
             await store.reserve(mine)
 
 
+async def test_an_answer_to_a_call_whose_name_another_call_takes_first_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 2e9
+    more: Any = {"call": "call", "call_seconds": 24 * HOUR}
+    other: Any = SqliteStore(path, clock=lambda: now + HOUR)
+    with closing(SqliteStore(path, clock=lambda: now)) as store, closing(other):
+        first, answer = [await claim(store, number, **more) for number in ("call", "answer")]
+        await store.reserve(first)
+        await store.record(replace(first, asked_at=answer.begins), "a question")
+        its = await claim(other, "call", **more)
+
+        def forget(seen: object) -> None:
+            """Let the other one be faster, in place of forgetting what is old."""
+            assert other._reserve(its, {**other._values, **vars(its)}) is None
+
+        monkeypatch.setattr(store, "_forget", forget)
+        with pytest.raises(Forgotten):
+            await store.reserve(answer)
+
+
 async def test_an_abandoned_question_that_another_delivery_answers_first_is_at_work(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,9 +408,9 @@ async def test_an_abandoned_question_that_another_delivery_answers_first_is_at_w
         assert await store.reserve(died) is None
         reopen = store.reopen
 
-        async def reopen_later(claim: Claim) -> bool:
+        async def reopen_later(claim: Claim, outcome: str) -> bool:
             assert await store.take_over(other)
-            return await reopen(claim)
+            return await reopen(claim, outcome)
 
         monkeypatch.setattr(store, "reopen", reopen_later)
         assert await refused(handler, x=1) == (types.REQUEST_TIMEOUT, "still_at_work")

@@ -376,10 +376,15 @@ class _Guard:
             raise store_full(claim.caller) from None
 
     async def ask_afresh(self, claim: Claim, question: str) -> str:
-        """Ask the open question of a call again, since it was too old. Its round stays the same."""
+        """Ask the open question of a call again, since it was too old. Its round stays the same.
+
+        Raises:
+            Pending: Another delivery has asked it.
+        """
         stamp = await self.store.stamp()
         text = asked_again(question, stamp)
-        await self.store.ask_afresh(replace(claim, asked_at=stamp.at), text)
+        if not await self.store.ask_afresh(replace(claim, asked_at=stamp.at), text):
+            raise Pending
         return text
 
     async def reserve(self, claim: Claim, taking: _Taking) -> str | None:
@@ -413,9 +418,11 @@ class _Guard:
         if claim.is_first and claim.call is not None:
             question = await self.store.outcome(claim.call)
             if question is not None:
-                if not await self.store.reopen(claim):
+                stamp = await self.store.stamp()
+                text = asked_again(question, stamp)
+                if not await self.store.reopen(replace(claim, asked_at=stamp.at), text):
                     raise Pending
-                return asked_again(question, await self.store.stamp())
+                return text
         if await self.store.take_over(claim):
             return None
         try:  # it is pending if another delivery was first

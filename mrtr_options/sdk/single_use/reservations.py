@@ -101,9 +101,9 @@ class Claim:
         frees: Whether the outcome ends its call without the user's consent. The next first request
             of a name that the server gave begins another call then; a call key stays with its call.
             Set with the outcome.
-        asked_at: When the outcome's question was handed out, by the store's clock; None for an
-            outcome without one. A call whose question is too old to be answered frees its name in
-            the same way. Set with the outcome.
+        asked_at: When the outcome's question was handed out, by the store's clock: the next round
+            begins then. None for an outcome without one. A call whose question is too old to be
+            answered frees its name in the same way. Set with the outcome.
         effects: The effects of the call up to now, as `effects.CallEffects` writes them; None if it
             has none. A call that has effects does not give its name away.
         label: The call for who runs the server; None for a later round, or a secret.
@@ -132,6 +132,11 @@ class Claim:
     def is_first(self) -> bool:
         """Return whether it is of the first round of a named call."""
         return self.number == self.call
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether it is of a later round of a call that the server named."""
+        return self.call is not None and self.made is None and not self.is_first
 
 
 @dataclass(frozen=True)
@@ -205,15 +210,21 @@ class Store(Protocol):
         """
         ...
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
-        """Record that the open question of a named call, which was too old, is asked again."""
-        ...
-
-    async def reopen(self, claim: Claim) -> bool:
-        """Let the abandoned round of a named call be taken over with any answers.
+    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
+        """Record that the open question of a named call, which was too old, is asked again.
 
         Returns:
-            Whether its latest round is abandoned.
+            Whether it was: another delivery may have been first.
+        """
+        ...
+
+    async def reopen(self, claim: Claim, outcome: str) -> bool:
+        """Let the abandoned round of a named call be taken over with any answers.
+
+        Its question, which the outcome asks again, is then the open one.
+
+        Returns:
+            Whether the call's latest round is abandoned.
         """
         ...
 

@@ -18,7 +18,12 @@ IN_DOUBT = '"reason":"indeterminate"'
 
 
 class Seen(NamedTuple):
-    """The store's facts about itself and about a round, or about a call's latest round."""
+    """The store's facts about itself and about a round, or about a call's latest round.
+
+    Attributes:
+        is_ahead: Whether its lease ends later than a lease that begins now can.
+        asked: When the latest round of its call asked; 0 if that asks nothing, None without one.
+    """
 
     now: float
     store: str
@@ -30,11 +35,13 @@ class Seen(NamedTuple):
     arguments: str | None
     outcome: str | None
     is_over: bool
+    is_ahead: bool | None
     is_late: bool
     frees: bool
     is_unanswerable: bool | None
     owner: str | None
     effects: str | None
+    asked: float | None
 
     def is_free(self, claim: Claim) -> bool:
         """Return whether a round is not taken, or a call's name may begin another call."""

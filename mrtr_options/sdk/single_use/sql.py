@@ -69,7 +69,7 @@ PORTION = 200
 """The most rounds that are forgotten at once."""
 ROOM_OF_BEGUN = 10
 """A call that has begun is refused only where a store holds so many times its most rounds."""
-FORMAT = 2
+FORMAT = 3
 """The number of the tables and of the names in them: a store of another format is refused."""
 
 # How a database spells what differs: {now}, and a {serial} number for each row.
@@ -84,7 +84,7 @@ _TABLES = (
         begins DOUBLE PRECISION NOT NULL, ends DOUBLE PRECISION NOT NULL, outcome TEXT,
         owner TEXT NOT NULL, caller TEXT, nth BIGINT, call TEXT, arguments TEXT NOT NULL,
         made DOUBLE PRECISION, frees INTEGER NOT NULL DEFAULT 0, keeps DOUBLE PRECISION NOT NULL,
-        answer_by DOUBLE PRECISION, lasts BIGINT NOT NULL, effects TEXT,
+        asked DOUBLE PRECISION, lasts BIGINT NOT NULL, effects TEXT,
         label TEXT
     )""",
     # Versions before formats fail here: they insert a row without one.
@@ -99,9 +99,14 @@ _TABLES = (
 _NAME = "UPDATE guard_horizon SET store = :store, started = {now} WHERE store = ''"
 _EPOCH = "SELECT {now}, store, epoch FROM guard_horizon"
 _LATEST = "seq = (SELECT max(seq) FROM guard_rounds WHERE call = :call)"
-_SEEN = """
-SELECT {now}, store, epoch, started, until, seq, answers, arguments, outcome, ends <= {now},
-    keeps <= {now}, frees, answer_by < {now}, owner, effects
+# Its state is refused: it is too old, or from a clock that was ahead.
+_CANNOT_BE_ANSWERED = "{now} NOT BETWEEN asked - :keep AND asked + :keep"
+_MINE = "number = :number AND owner = :owner AND outcome IS NULL"
+_SEEN = f"""
+SELECT {{now}}, store, epoch, started, until, seq, answers, arguments, outcome, ends <= {{now}},
+    ends > {{now}} + :lease_seconds + :keep, keeps <= {{now}}, frees, {_CANNOT_BE_ANSWERED},
+    owner, effects,
+    (SELECT coalesce(asked, 0) FROM guard_rounds WHERE call = :call ORDER BY seq DESC LIMIT 1)
 FROM guard_horizon LEFT JOIN guard_rounds ON
 """
 _SEE_ROUND = f"{_SEEN} number = :number"
@@ -146,12 +151,13 @@ SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller,
 FROM guard_horizon
 WHERE store = :store AND epoch <= :last_epoch AND until <= :horizon
     AND {{now}} BETWEEN :good_from AND :good_until
-    AND NOT EXISTS (SELECT 1 FROM guard_rounds WHERE call = :begins_call) AND {_ROOM}
+    AND NOT EXISTS (SELECT 1 FROM guard_rounds WHERE call = :begins_call)
+    AND :begins = coalesce((
+        SELECT coalesce(asked, 0) FROM guard_rounds WHERE call = :goes_on ORDER BY seq DESC LIMIT 1
+    ), :begins) AND {_ROOM}
 ON CONFLICT (number) DO NOTHING
 """
-_SHORTEN = """
-keeps = 0, lasts = (SELECT epoch FROM guard_horizon) + :epochs_of_round
-"""
+_SHORTEN = "keeps = 0, lasts = (SELECT epoch FROM guard_horizon) + :epochs_of_round"
 _SET_ASIDE = f"""
 UPDATE guard_rounds SET call = NULL, {_SHORTEN}, number = CASE WHEN number = :call
     THEN number || '.' || CAST(seq AS TEXT) ELSE number END
@@ -172,17 +178,14 @@ WHERE number = :number AND answers IN (:answers, '') AND outcome IS NULL
 """
 _EFFECTS = "SELECT effects FROM guard_rounds WHERE number = :number"
 _EFFECTS_OF_CALL = f"SELECT effects FROM guard_rounds WHERE {_LATEST}"
-_BEGIN_EFFECT = """
-UPDATE guard_rounds SET effects = :effects
-WHERE number = :number AND owner = :owner AND outcome IS NULL
+_BEGIN_EFFECT = f"UPDATE guard_rounds SET effects = :effects WHERE {_MINE}"
+_SUSPEND = f"""
+UPDATE guard_rounds SET effects = :effects, answers = :answers, ends = {{now}} WHERE {_MINE}
 """
-_SUSPEND = """
-UPDATE guard_rounds SET effects = :effects, answers = :answers, ends = {now}
-WHERE number = :number AND owner = :owner AND outcome IS NULL
-"""
-_ASK_AFRESH = f"""
-UPDATE guard_rounds SET outcome = :outcome, answer_by = :answer_by
-WHERE {_LATEST} AND answer_by < {{now}}
+_ASK = "UPDATE guard_rounds SET outcome = :outcome, asked = :asked_at WHERE"
+_ASK_AFRESH = f"{_ASK} {_LATEST} AND {_CANNOT_BE_ANSWERED}"
+_ASK_AGAIN = f"""
+{_ASK} seq = (SELECT max(seq) FROM guard_rounds WHERE call = :call AND outcome IS NOT NULL)
 """
 # It is remembered for as long as one that is taken now, and no earlier run of it is recorded.
 _REOPEN = f"""
@@ -190,24 +193,23 @@ UPDATE guard_rounds SET answers = '', owner = '',
     lasts = (SELECT epoch FROM guard_horizon) + :epochs
 WHERE {_LATEST} AND outcome IS NULL AND ends <= {{now}}
 """
+_CUT_LEASE = "UPDATE guard_rounds SET ends = {now} + :lease_seconds WHERE seq = :seq"
 # For who runs the server: these scan the table.
-_IN_DOUBT = """(
-    (outcome IS NULL AND ends <= {now}) OR outcome LIKE :in_doubt
-)"""
+_IN_DOUBT = "((outcome IS NULL AND ends <= {now}) OR outcome LIKE :in_doubt)"
 _LIST_DOUBTFUL = f"""
 SELECT number, label, ends, effects FROM guard_rounds WHERE {_IN_DOUBT} ORDER BY ends
 """
 _SETTLE = f"""
-UPDATE guard_rounds SET outcome = :outcome, frees = :frees, owner = '', answer_by = NULL
+UPDATE guard_rounds SET outcome = :outcome, frees = :frees, owner = '', asked = NULL
 WHERE number = :number AND {_IN_DOUBT}
 """
 # The same outcome is no other one: the connection may have broken after it was recorded.
 _RECORD = """
-UPDATE guard_rounds SET outcome = :outcome, frees = :frees, answer_by = :answer_by,
-    effects = :effects
+UPDATE guard_rounds
+SET outcome = :outcome, frees = :frees, asked = :asked_at, effects = :effects
 WHERE number = :number AND owner = :owner AND coalesce(outcome, :outcome) = :outcome
 """
-_RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND owner = :owner AND outcome IS NULL"
+_RELEASE = f"DELETE FROM guard_rounds WHERE {_MINE}"
 
 _ALWAYS = 2**53
 """An epoch that no store reaches, and a time that no key is made at."""
@@ -241,6 +243,7 @@ class SqlStore:
             "epoch_seconds": keep_seconds / EPOCHS_IN_KEEP,
             "epochs_of_round": EPOCHS,
             "portion": PORTION,
+            "keep": keep_seconds,
             "in_doubt": f"%{IN_DOUBT}%",
             **self._most,
         }
@@ -343,6 +346,7 @@ class SqlStore:
             "good_until": until,
             "store": seen.store,
             "begins_call": claim.call if claim.is_first and seen.seq is None else "",
+            "goes_on": claim.call if claim.goes_on else "",
         }
 
     def _good_from_until(self, claim: Claim) -> tuple[float, float]:
@@ -379,6 +383,8 @@ class SqlStore:
         """Look at a round, or for a first round at its call's latest one."""
         seen = Seen(*self._row(_SEE_CALL if claim.is_first else _SEE_ROUND, values))
         self._saw(seen.now, seen.store, seen.epoch)
+        if seen.outcome is None and seen.is_ahead:  # its process has no more than its lease
+            self._execute(_CUT_LEASE, {**values, "seq": seen.seq})
         return seen
 
     def _may_take(self, claim: Claim, seen: Seen) -> bool:
@@ -397,6 +403,8 @@ class SqlStore:
             return True
         if claim.is_first:
             return claim.made is not None and claim.made < seen.until
+        if seen.seq is None and claim.goes_on and seen.asked not in (None, claim.begins):
+            return True  # its name was free meanwhile, and another call has it
         store, _, epoch = claim.mark.rpartition(".")
         is_known = store == seen.store and _is_count(epoch)
         return not (is_known and seen.epoch - EPOCHS <= int(epoch) <= seen.epoch)
@@ -435,11 +443,11 @@ class SqlStore:
     async def suspend(self, claim: Claim) -> None:
         await self._changed(_SUSPEND, claim)
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
-        await self._changed(_ASK_AFRESH, claim, outcome)
+    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
+        return await self._changed(_ASK_AFRESH, claim, outcome)
 
-    async def reopen(self, claim: Claim) -> bool:
-        return await self._changed(_REOPEN, claim)
+    async def reopen(self, claim: Claim, outcome: str) -> bool:
+        return await self._changed(_REOPEN, claim, outcome, _ASK_AGAIN)
 
     async def doubtful(self) -> list[Doubtful]:
         """Return the calls of which nobody knows whether their effects happened."""
@@ -457,8 +465,8 @@ class SqlStore:
         return await self._use(lambda: self._execute(_SETTLE, values).rowcount == 1)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
-        is_later = claim.made is None and claim.call is not None and not claim.is_first
-        return await self._changed(_RECORD, claim, outcome, _LEAVE_LATEST if is_later else None)
+        then = _LEAVE_LATEST if claim.goes_on else None
+        return await self._changed(_RECORD, claim, outcome, then)
 
     async def release(self, claim: Claim) -> None:
         await self._changed(_RELEASE, claim)
@@ -466,14 +474,8 @@ class SqlStore:
     async def _changed(
         self, statement: str, claim: Claim, outcome: str | None = None, then: str | None = None
     ) -> bool:
-        values: Values = {
-            **vars(claim),
-            "frees": int(claim.frees),
-            "answer_by": None if claim.asked_at is None else claim.asked_at + self._keep,
-            "outcome": outcome,
-            "epochs": self._epochs(claim),
-            "epochs_of_round": EPOCHS,
-        }
+        values: Values = {**self._values, **vars(claim), "frees": int(claim.frees)}
+        values |= {"outcome": outcome, "epochs": self._epochs(claim)}
         return await self._use(lambda: self._change(statement, values, then))
 
     def _change(self, statement: str, values: Values, then: str | None) -> bool:

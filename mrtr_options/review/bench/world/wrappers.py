@@ -149,11 +149,11 @@ class WatchedStore:
     async def suspend(self, claim: Claim) -> None:
         await self._store.suspend(claim)
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
-        await self._store.ask_afresh(claim, outcome)
+    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
+        return await self._store.ask_afresh(claim, outcome)
 
-    async def reopen(self, claim: Claim) -> bool:
-        return await self._store.reopen(claim)
+    async def reopen(self, claim: Claim, outcome: str) -> bool:
+        return await self._store.reopen(claim, outcome)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
         kept = await self._store.record(claim, outcome)
