@@ -25,7 +25,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import mcp_types as types
@@ -224,7 +224,11 @@ class CallEffects:
         """Return them as text; None if there are none."""
         if not (self.before or self.now):
             return None
-        said = {"call": self.call, "before": self.before, "now": self.now, "values": self.values}
+        now = {
+            key: each if each.has_value else replace(each, value=None)
+            for key, each in self.now.items()
+        }
+        said = {"call": self.call, "before": self.before, "now": now, "values": self.values}
         return to_json(said).decode()
 
     def read(self, text: str | None) -> None:

@@ -14,6 +14,7 @@ from mcp import MCPError
 
 from mrtr_options import sdk
 from mrtr_options.__main__ import main
+from mrtr_options.sdk.effects import MAX_VALUE_BYTES
 from mrtr_options.sdk.single_use.outcomes import write_response
 from tests.commands import refusal
 from tests.sdk.fakes import Params, called_by, deliver, result
@@ -78,6 +79,17 @@ async def test_a_store_lists_a_call_in_doubt_and_ends_it_once(store: Any) -> Non
     ended = [await store.settle(call.id, outcome, is_done=True) for _ in range(2)]
     assert ended == [True, False]
     assert await store.doubtful() == []
+
+
+async def test_a_value_that_is_too_long_to_be_recorded_is_in_no_record(store: Any) -> None:
+    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+        await ctx.once("pay", lambda key: "x" * MAX_VALUE_BYTES)
+        raise OSError("the printer is off")
+
+    with pytest.raises(MCPError):
+        await deliver(guarded(sdk.keyed_replay(pay), store), reference=1)
+    (call,) = await store.doubtful()
+    assert len(call.effects) < MAX_VALUE_BYTES
 
 
 async def in_thread(arguments: list[str]) -> None:
