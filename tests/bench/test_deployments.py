@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -20,9 +21,10 @@ from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.steps import FIRST, Wait
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world import sessions
-from mrtr_options.tool.catalogue import option_named
+from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -51,6 +53,22 @@ async def test_time_passes_for_one_run_and_not_for_the_process() -> None:
     for slug, code in (("expired", -32602), ("slow-user", None)):
         assert (await run(E, named(slug).on_one())).exchanges[-1][1].reply.code == code
     assert time.time is real
+
+
+CLOCKS = """    import time, datetime
+    return text(f"{time.time()} {datetime.datetime.now().timestamp()}")
+"""
+
+
+async def test_time_passes_for_each_clock_that_a_strangers_file_reads(tmp_path: Path) -> None:
+    before, after = E.option.source.split("    location = location_of(params)\n")
+    stranger = tmp_path / "stranger.py"
+    stranger.write_text(before + CLOCKS + after, encoding="utf-8")
+    twice = replace(calling("Tokyo", "one"), script=(FIRST, Wait(400), FIRST))
+    history = await run(Subject(option_at(stranger)), twice)
+    first, second = (map(float, (got.reply.text or "").split()) for _, got in history.exchanges)
+    passed = [now - then for then, now in zip(first, second, strict=True)]
+    assert [400 <= seconds < 400 + SECONDS for seconds in passed] == [True, True]
 
 
 async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(

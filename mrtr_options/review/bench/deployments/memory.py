@@ -63,8 +63,6 @@ from mrtr_options.tool.settings import Settings
 if TYPE_CHECKING:
     from mrtr_options.review.bench.world.wrappers import Wrapper
 
-_system_time = time.time
-
 
 class _Death(asyncio.CancelledError):
     """The end of a process, raised in one of its effects: no `except Exception` catches it."""
@@ -230,6 +228,7 @@ class MemoryInstances(Instances):
         self._group: anyio.abc.TaskGroup | None = None
         self._running: list[_Instance] = []
         self._offset = 0.0
+        self._let_pass: Callable[[float], None] | None = None
         self._ledger: weather.Ledger = (
             weather.SqliteLedger(self._ledger_file, destination)
             if self._foreign
@@ -275,7 +274,7 @@ class MemoryInstances(Instances):
             yield
 
     def _clock(self) -> float:
-        return _system_time() + self._offset
+        return time.time() + self._offset
 
     @contextmanager
     def _apart(self) -> Generator[None]:
@@ -284,12 +283,10 @@ class MemoryInstances(Instances):
         Its code may read the clock and use relative paths, and the folder must not be the one
         where the author's server keeps its files.
         """
-        time.time = self._clock
-        try:
-            with chdir(self._ledger_file.parent):
-                yield
-        finally:
-            time.time = _system_time
+        from mrtr_options.review.bench.world import clock  # needs the extra `review`
+
+        with clock.moved() as self._let_pass, chdir(self._ledger_file.parent):
+            yield
 
     def _wrappers(self, instance: int) -> list[Wrapper]:
         watch = self._where.watch
@@ -477,7 +474,10 @@ class MemoryInstances(Instances):
         self.fault = None if name is None else KINDS[name]
 
     async def wait(self, seconds: float) -> None:
-        self._offset += seconds
+        if self._let_pass is None:
+            self._offset += seconds
+        else:
+            self._let_pass(seconds)
 
     def note_effect(self, instance: int, effect: weather.Effect) -> None:
         """Record an effect of an instance."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,6 +43,14 @@ _ARGUMENTS = {
 
 _CURRENT = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"}
 """SQL's words for the time, and the functions that return the same."""
+
+
+@contextmanager
+def moved() -> Generator[Callable[[float], None]]:
+    """Yield a function that lets seconds pass by the time of day that Python reads in the block."""
+    with time_machine.travel(timedelta()) as clock:
+        time.time()  # the clock ticks from its first reading on
+        yield clock.shift
 
 
 def start(ahead: float) -> Callable[[float], None]:
