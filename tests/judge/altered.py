@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 import anyio
 
 from mrtr_options.review.bench.history import Effect, Event, History, Received, Sent
-from mrtr_options.review.bench.messages import Era, Reply, Request, Tools
+from mrtr_options.review.bench.messages import Era, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
@@ -131,12 +131,12 @@ def without_bounds(event: Event) -> list[Event]:
     return [event]
 
 
-def listing(tools: Tools) -> Change:
-    """List these tools."""
+def listing(**fields: Any) -> Change:
+    """Give the list of tools other fields."""
 
     def change(event: Event) -> list[Event]:
         if isinstance(event, Received) and event.reply.tools:
-            return [replace(event, reply=replace(event.reply, tools=tools))]
+            return [replace(event, reply=replace(event.reply, **fields))]
         return [event]
 
     return change

@@ -157,7 +157,7 @@ def form(*units: str, **more: str) -> dict[str, Any]:
 
 
 OTHER_FORM = form("imperial", "metric")
-ANY_LOCATION = {"properties": {"location": True}}
+ANY_LOCATION = {"weather": {"inputSchema": {"properties": {"location": True}}}}
 OTHER_TITLE = form("metric", "imperial", title="System")
 
 
@@ -205,12 +205,9 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("unknown-place", replies(1, is_error=False), "unknown-places-are-errors"),
         ("unknown-place", replies(1, text=LEAKING), "nothing-leaks"),
         (SPRINGFIELD, replies(2, state='{"sky": "partly cloudy"}'), "nothing-leaks"),
-        ("odd-arguments", listing({}), "the-tool-is-listed"),
-        (
-            "odd-arguments",
-            listing({"weather": {"inputSchema": ANY_LOCATION}}),
-            "the-tool-is-listed",
-        ),
+        ("odd-arguments", listing(tools={}), "the-tool-is-listed"),
+        ("odd-arguments", listing(tools=ANY_LOCATION), "the-tool-is-listed"),
+        ("odd-arguments", listing(nothing=HUNG), "every-request-is-answered"),
         ("no-elicitation-tokyo", replies(1, text="x"), "clients-that-cannot-be-asked"),
         ("settled-answer", replies(3, text="x"), "settled-answers-stay"),
         ("fork", replies(4, text=REPORT), "another-answer-is-not-the-first"),

@@ -94,6 +94,11 @@ def unreadable(code: int) -> Habit:
     return habit
 
 
+def lists_nothing(request: Request, reply: Reply) -> Reply:
+    refused = Reply(code=-32022, message="Unsupported protocol version")
+    return refused if reply.tools else reply
+
+
 @pytest.mark.parametrize(
     ("case", "habit", "broken"),
     [
@@ -111,6 +116,8 @@ def unreadable(code: int) -> Habit:
         ("bad-answers", no_question_is_named, {"answers-are-checked"}),
         ("bad-answers", unreadable(HEADER_MISMATCH), set[str]()),
         ("bad-answers", unreadable(INTERNAL_ERROR), {"answers-are-checked"}),
+        ("legacy", lists_nothing, set[str]()),
+        ("odd-arguments", lists_nothing, {"the-tool-is-listed"}),
     ],
 )
 def test_a_habit_of_an_sdk_is_no_fault_and_what_is_none_is_found(

@@ -37,6 +37,7 @@ from mrtr_options.review.bench.messages import (
     Request,
     as_json,
     declared_by,
+    fields_of,
 )
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.handler import first_error
@@ -415,9 +416,9 @@ _FIELD = re.compile(r"{[+#./;?&]?([^{}]+)}")
 
 def _arguments(listed: JsonObject) -> JsonObject:
     """Return arguments for a listed tool or prompt: a place for each text that it asks for."""
-    schema: dict[str, JsonObject] = listed.get("inputSchema") or {}
+    schema: JsonObject = listed.get("inputSchema") or {}
     needs: list[dict[str, str]] = listed.get("arguments") or []
-    names = [*schema.get("properties", {}), *(each["name"] for each in needs)]
+    names = [*fields_of(schema), *(each["name"] for each in needs)]
     return dict.fromkeys(names, "Springfield")
 
 
