@@ -41,7 +41,7 @@ import mcp_types as types
 from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.call_key import CallFunction
-from mrtr_options.sdk.effects import value_of
+from mrtr_options.sdk.effects import kind_of
 from mrtr_options.sdk.handler import (
     AnyServer,
     Params,
@@ -159,8 +159,12 @@ class Call:
         look = None if settled is None else partial(settled, *_as_many_as(settled, given))
         _check_takes(effect, given)
         refuse_generator(effect)
-        value: Any = await self._ctx.once(key, lambda _: effect(*given), settled=look)
-        return cast("T", value_of(effect, value))
+
+        def run(_: str) -> Any:
+            return effect(*given)
+
+        run.__annotations__["return"] = kind_of(effect)
+        return await self._ctx.once(key, run, settled=look)
 
 
 ToolFunction = Callable[Concatenate[Call, P], Awaitable[ToldT]]

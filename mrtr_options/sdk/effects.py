@@ -22,11 +22,11 @@ import inspect
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args, get_origin
 
 import mcp_types as types
 from mcp import MCPError
@@ -256,7 +256,7 @@ class CallEffects:
         if known is not None and (key not in self.fresh or key in self.left_open):
             if known.word == "done" and known.has_value:
                 return known.value
-            if await self._is_settled(key, known, settled):
+            if await self._is_settled(key, known, effect, settled):
                 return known.value
         refuse_generator(effect)
         standing = self.now[key] = Standing(can_be_settled=settled is not None)
@@ -270,13 +270,15 @@ class CallEffects:
                 del self.now[key]
                 raise
             standing.word = "failed"
-            if settled is None or not await self._is_settled(key, standing, settled):
+            if settled is None or not await self._is_settled(key, standing, effect, settled):
                 raise error from error.__cause__
             return standing.value
-        _keep(standing, value)
+        _keep(key, standing, value, effect)
         return standing.value
 
-    async def _is_settled(self, key: str, standing: Standing, settled: Settled | None) -> bool:
+    async def _is_settled(
+        self, key: str, standing: Standing, effect: Action[object], settled: Settled | None
+    ) -> bool:
         """Ask the destination about an effect that has begun; False if it may be done now.
 
         Raises:
@@ -295,7 +297,7 @@ class CallEffects:
         if found is False:
             del self.now[key]
             return False
-        _keep(standing, found)
+        _keep(key, standing, found, effect)
         return True
 
 
@@ -315,17 +317,48 @@ async def ask_destination(key: str, settled: Settled) -> object:
     return found
 
 
-def _keep(standing: Standing, value: object) -> None:
+def _keep(key: str, standing: Standing, value: object, effect: Action[object]) -> None:
     """Keep the value of an effect that is done, as JSON has it; without it if JSON has none."""
     standing.word = "done"
     try:
-        plain = to_jsonable_python(value)
-        text = json.dumps(plain, allow_nan=False, ensure_ascii=False).encode()
+        standing.value = _written(key, value, effect)
+        text = json.dumps(standing.value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         standing.value, standing.has_value = None, True
         return
-    standing.value = plain
     standing.has_value = len(text) <= MAX_VALUE_BYTES
+
+
+def _written(key: str, value: object, effect: Action[object]) -> Any:
+    """Return the JSON of a value that its effect's annotation reads as the same value.
+
+    If there is none, the log says so: the effect is done, so it is too late to refuse the value.
+    """
+    plain = to_jsonable_python(value)
+    for each in (plain, to_jsonable_python(value, by_alias=False)):
+        if value_of(effect, each) == value:
+            return each
+    if kind_of(effect) not in _ANY:
+        _logger.error(
+            "what the effect %r returned, of the type %s, is not the same when it is read back by"
+            " its annotation: a secret, an excluded field, or two models with the same fields",
+            key,
+            type(value).__name__,
+        )
+    return plain
+
+
+_ANY = inspect.Signature.empty, None, Any
+"""The annotations that do not say what an effect returns."""
+
+
+def kind_of(effect: Callable[..., object]) -> Any:
+    """Return the type of what an effect returns, as its annotation says; `empty` if none does."""
+    try:
+        kind: Any = inspect.signature(effect, eval_str=True).return_annotation
+    except Exception:  # it has no signature, or an annotation that only a type checker can see
+        return inspect.Signature.empty
+    return get_args(kind)[-1] if get_origin(kind) in (Awaitable, Coroutine) else kind
 
 
 def value_of(effect: Callable[..., object], value: Any) -> Any:
@@ -333,15 +366,13 @@ def value_of(effect: Callable[..., object], value: Any) -> Any:
 
     It is a copy: its author may change it, and the record stays.
     """
-    if value is None:
-        return None
     value = copy.deepcopy(value)
+    kind = kind_of(effect)
+    if value is None or kind in _ANY:
+        return value
     try:
-        kind = inspect.signature(effect, eval_str=True).return_annotation
-        if kind in (inspect.Signature.empty, None):
-            return value
-        return TypeAdapter(kind).validate_python(value)
-    except (NameError, TypeError, ValueError):
+        return TypeAdapter[Any](kind).validate_python(value, by_alias=True, by_name=True)
+    except Exception:  # of a type that pydantic does not know, or of a validator of the author's
         return value
 
 

@@ -14,7 +14,7 @@ import anyio.lowlevel
 import mcp_types as types
 import pytest
 from annotated_types import Predicate
-from pydantic import create_model
+from pydantic import BaseModel, Field, SecretStr, create_model
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.effects import value_of
@@ -132,6 +132,52 @@ def test_a_recorded_value_that_is_not_of_its_effects_type_is_as_json_has_it(kind
 
     effect.__annotations__["return"] = kind
     assert value_of(effect, {"id": 1}) == {"id": 1}
+
+
+class Paid(BaseModel):
+    id: str
+
+
+class Pending(BaseModel):
+    id: str
+
+
+class Aliased(BaseModel):
+    read: str = Field(validation_alias="sent")
+    written: str = Field(serialization_alias="shown")
+
+
+ALIASED = Aliased.model_validate({"sent": "1", "written": "2"})
+KINDS: dict[str, tuple[object, object, bool]] = {
+    "aliases": (Aliased, ALIASED, True),
+    "aliases within": (list[Aliased], [ALIASED], True),
+    "a coroutine": (Coroutine[Any, Any, Paid], Paid(id="1"), True),
+    "models with the same fields": (Paid | Pending, Pending(id="1"), False),
+    "a secret": (SecretStr, SecretStr("1"), False),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_value_comes_back_as_its_effect_returned_it_or_the_log_says_that_it_does_not(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind, value, is_same = KINDS[name]
+    seen: list[object] = []
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        def pay(key: str) -> object:
+            return value
+
+        pay.__annotations__["return"] = kind
+        seen.append(await ctx.once("pay", pay))
+        await ctx.elicit(who())
+        return result("paid")
+
+    await play(tool, named("Ann"))
+    assert seen[0] == seen[1]
+    assert (seen[0] == value) is is_same
+    assert ("is not the same when it is read back" in caplog.text) is not is_same
 
 
 THEN: dict[str, Callable[[Replay, World], object]] = {
