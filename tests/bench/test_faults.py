@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import mcp_types as types
 import pytest
+from mcp.server import Server, ServerRequestContext
 from pydantic import ValidationError
 
 from mrtr_options.names import by_name
+from mrtr_options.review.bench.client import client_of, fetch
 from mrtr_options.review.bench.deployments.child import FaultyConnection
 from mrtr_options.review.bench.faults import KINDS, parse
 from mrtr_options.review.bench.faults.kinds import Outgoing, SendOn
 from mrtr_options.review.bench.history import Recording
-from mrtr_options.review.bench.messages import LOST, Reply
+from mrtr_options.review.bench.messages import LOST, Era, Reply, Request
 from mrtr_options.review.bench.policies import policy
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
@@ -93,3 +96,21 @@ def test_an_effect_that_is_told_as_failed_is_in_the_ledger_and_nothing_else_fail
             bill()
         store.commit()
         assert ledger.since_armed()
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_a_request_is_sent_in_the_same_way_whatever_key_and_state_it_carries(era: Era) -> None:
+    ways = set[tuple[object, ...]]()
+
+    async def note(ctx: ServerRequestContext[Any], params: Any) -> types.CallToolResult:
+        ways.add((type(ctx.request_id), *sorted(ctx.meta or {})))
+        return types.CallToolResult(content=[])
+
+    async def send_each() -> None:
+        for number in range(9):
+            request = Request("Tokyo", era=era, key=f"key-{number}", state=f"state-{number}")
+            async with client_of(Server("any", on_call_tool=note), request) as client:
+                await fetch(client, request)
+
+    anyio.run(send_each)
+    assert len(ways) == 1

@@ -88,7 +88,8 @@ class _Client(Client):
 
     async def _build_session(self, exit_stack: AsyncExitStack) -> ClientSession:
         session = await super()._build_session(exit_stack)
-        if zlib.crc32(repr(self.like).encode()) % 2:
+        alike = replace(self.like, state=None, key=None, task="")  # without what chance decides
+        if zlib.crc32(repr(alike).encode()) % 2:
             ids = map("request-{}".format, count(1))
             setattr(getattr(session, _DISPATCHER), _NEXT_ID, partial(next, ids))
         build = getattr(session, _CAPABILITIES)
@@ -323,8 +324,6 @@ def _message(request: Request) -> _Message:
     Its parameters are dictionaries: arguments, answers and results may not fit the SDK's models.
     """
     meta: JsonObject = {} if request.principal is None else {PRINCIPAL: request.principal}
-    if request.key is not None:
-        meta[CALL_KEY] = request.key
     params: JsonObject = {"_meta": meta}
     kind: type[_Message]
     match request.method:
@@ -341,7 +340,9 @@ def _message(request: Request) -> _Message:
     if request.answers is not None or request.method == "tasks/update":
         answers = request.answers or {}
         params["inputResponses"] = {key: as_json(answer) for key, answer in answers.items()}
-    habit = zlib.crc32(repr(params).encode())
+    habit = zlib.crc32(repr(params).encode())  # of all that chance does not decide
+    if request.key is not None:
+        meta[CALL_KEY] = request.key
     if request.state is not None:
         params["requestState"] = request.state
     if request.method == "tools/call" and request.era == "modern":
