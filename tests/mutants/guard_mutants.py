@@ -107,7 +107,7 @@ MUTANTS = {
     "forgets the number of a call": Slip(_EFFECTS, "read", 'said["call"]', "self.call"),
     "saves no effect before it begins": Slip(_EFFECTS, "run", "await self.save(self)", "pass"),
     "does not ask the destination": Slip(
-        _EFFECTS, "run", "if await self._is_settled(key, known, settled):", "if False:"
+        _EFFECTS, "run", "if await self._is_settled(key, known, effect, settled):", "if False:"
     ),
     "runs again what can only in part be settled": Slip(
         _EFFECTS, "may_run_again", "self.may_repeat or all(", "self.may_repeat or any("
