@@ -30,6 +30,8 @@ def _run(given: Sequence[str]) -> int:
     args, unknown = _parser(given).parse_known_args(given)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if args.json and not args.prints_json:
+        refuse(f"{args.parser.prog.split()[-1]} prints no JSON; leave out --json")
     return args.run(args)
 
 
@@ -41,7 +43,7 @@ def _parser(given: Sequence[str]) -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_tour, parser=parser)
+    parser.set_defaults(run=_tour, parser=parser, prints_json=True)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     found = [module.name for module in pkgutil.iter_modules(cli.__path__)]
     names = [name for name in found if not name.startswith("_")]
@@ -50,6 +52,7 @@ def _parser(given: Sequence[str]) -> Parser:
         command = import_module(f"{cli.__name__}.{name}")
         purpose = getdoc(command)
         own = commands.add_parser(name, help=purpose, description=purpose, allow_abbrev=False)
+        own.set_defaults(prints_json=False)
         command.add_arguments(own)
         own.set_defaults(run=command.run, parser=own)
     return parser

@@ -81,6 +81,8 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["play", "forck"], "there is no option or schedule 'forck'; did you mean fork?"),
         (["play", "E", "fork", "lost-final"], "fork is a schedule; name one, after the options"),
         (["play", "E", "fork", "--client", "stops"], "a schedule has its own client"),
+        (["play", "E", "fork", "--fleet", "free"], "a schedule has its own fleet"),
+        (["--json", "doubtful", "nofile.sqlite"], "doubtful prints no JSON; leave out --json"),
         (["play", "E", "task-cancel", "--era", "legacy"], "has no steps for a legacy client"),
         (["play", "E", "--faults", "early2", "--era", "legacy"], "a legacy call is one request"),
         (["play", "E", "F", "--by-hand"], "--by-hand takes one option"),

@@ -74,6 +74,7 @@ def test_what_new_writes_passes_pyright(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("calendar.py",), "would hide the module calendar"),
+        (("os.py",), "would hide the module os"),  # a module inside the interpreter
         (("class.py",), "is not a tool's name"),
         (("a" * 65 + ".py",), "is not a tool's name"),
         (("order_taxi",), "is not a file name that ends in .py"),

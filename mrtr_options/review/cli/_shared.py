@@ -40,6 +40,7 @@ TOO_MANY_FAULTS = (
 
 def add_form(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None:
     """Add `--json`, which may also stand before the command, and perhaps `--markdown`."""
+    parser.set_defaults(prints_json=True)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     if markdown:

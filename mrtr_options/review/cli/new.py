@@ -61,8 +61,9 @@ def _check_name(path: Path) -> None:
     found = None if path.exists() else find_spec(name)
     if found is None or found.origin is None:
         return
-    is_authors_own = Path(found.origin).resolve().parent in (Path.cwd(), path.resolve().parent)
-    if not is_authors_own:
+    folders = Path.cwd(), path.resolve().parent
+    is_a_file = found.has_location  # modules inside the interpreter have no file
+    if not (is_a_file and Path(found.origin).resolve().parent in folders):
         refuse(
             f"{path} would hide the module {name} of Python's or of a package; take another name"
         )

@@ -61,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
             refuse(f"{name} is a schedule; name one, after the options, as in: play E {name}")
     if schedule is not None:
         _refuse_any(args, "a schedule", "faults", "client", "destination", "location", "words")
+        if args.fleet == "free":
+            refuse("a schedule has its own fleet; leave out --fleet, or write --fleet one")
     faults = parse(args.faults or "")
     chosen = find_subjects(names, or_one_of=SCHEDULES)
     if args.by_hand:
