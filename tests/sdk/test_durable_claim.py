@@ -2,8 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from queue import Queue
+from threading import Event
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -16,6 +20,7 @@ from mrtr_options.sdk.durable.claim import GRACE_SECONDS, taken, try_url
 from mrtr_options.sdk.durable.embedded import Process, process
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from scoreboard import postgres as real_postgres
+from tests.bounds import SECONDS
 from tests.sdk.durable_calls import Ctx, World, asked_by, finish, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, named, result, who
 
@@ -52,6 +57,50 @@ async def test_a_name_whose_connection_ends_is_still_refused_to_another_process_
         monkeypatch.setenv("MRTR_INSTANCE", "other")
         with taken(url):
             pass
+
+
+async def test_a_process_notices_that_its_connection_is_cut_before_the_database_frees_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: dict[str, Any] = {}
+
+    def connect(url: str, **options: Any) -> None:
+        said.update(options)
+        raise psycopg.OperationalError("no database")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    with pytest.raises(WrongDatabase, match="no database"), taken("postgresql://host/name"):
+        pass
+    here = said["keepalives_idle"] + said["keepalives_interval"] * said["keepalives_count"]
+    there = dict(each.split("=") for each in said["options"].split() if "=" in each)
+    # The database may ask as soon as the connection is cut.
+    assert here < int(there["tcp_keepalives_interval"]) * int(there["tcp_keepalives_count"])
+
+
+@pytest.mark.evidence("on PostgreSQL")
+async def test_a_name_whose_connection_is_cut_at_this_end_alone_is_taken_again(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut: list[psycopg.Connection] = []
+    notifies = psycopg.Connection.notifies
+
+    def cut_once(db: psycopg.Connection, *, timeout: float) -> Generator[psycopg.Notify]:
+        if not cut:
+            watched.wait(SECONDS)
+            cut.append(db)
+            monkeypatch.setattr(db, "close", lambda: None)  # the database sees nothing of it
+            raise psycopg.OperationalError("the connection timed out")
+        return notifies(db, timeout=timeout)
+
+    watched = Event()
+    stands: Queue[tuple[bool, bool]] = Queue()
+    monkeypatch.setattr(psycopg.Connection, "notifies", cut_once)
+    with taken(real_postgres.database(postgres)) as claim:
+        claim.changed = lambda: stands.put((claim.is_held, claim.is_lost))
+        watched.set()
+        assert stands.get(timeout=SECONDS) == (False, False)
+        assert stands.get(timeout=SECONDS) == (True, False)
+    psycopg.Connection.close(cut[0])
 
 
 async def test_a_process_whose_file_is_deleted_does_no_effect_beside_the_next_one(

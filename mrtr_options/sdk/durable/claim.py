@@ -34,11 +34,20 @@ LOOK_SECONDS = 0.2
 AGAIN_SECONDS = 0.05
 """The delay before a lost name is taken again."""
 
-_UNTIL_GONE = "-c lock_timeout=2s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
-"""Options by which PostgreSQL soon notices that the holder of a name is gone.
+_UNTIL_GONE = (
+    "-c lock_timeout=2s -c tcp_keepalives_idle=10"
+    " -c tcp_keepalives_interval=5 -c tcp_keepalives_count=6"
+)
+"""Options by which PostgreSQL soon notices that the holder of a name is gone: in 30 s at the least.
 
 It waits for a holder that has just died.
 """
+_END_OWN = """
+    SELECT pg_terminate_backend(pid) FROM pg_locks
+     WHERE pid = %s AND locktype = 'advisory'
+       AND classid::bigint << 32 | objid::bigint = hashtextextended(%s, 0)
+"""
+"""Ends the connection that this process has lost, which holds the name while it seems alive."""
 _LOCK = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
 _TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _RIGHTS = """
@@ -167,13 +176,24 @@ def _name(url: str) -> Generator[Claim]:
         holding.join()
 
 
-def _connection(url: str, take: str) -> psycopg.Connection:
-    """Return a connection that holds the lock on this process's name."""
-    db = psycopg.connect(url, autocommit=True, options=_UNTIL_GONE, connect_timeout=5)
+def _connection(url: str, take: str, lost: int = 0) -> psycopg.Connection:
+    """Return a connection that holds the lock on this process's name, in place of a lost one."""
+    db = psycopg.connect(
+        url,
+        autocommit=True,
+        options=_UNTIL_GONE,
+        connect_timeout=5,
+        # It notices that it is cut in 25 s at the most: before PostgreSQL does.
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+    )
+    name = f"mrtr-call {name_here()}"
     try:
         with suppress(psycopg.Error):  # servers before 14 have no such limit
             db.execute("SET idle_session_timeout = 0")
-        row = db.execute(take.encode(), [f"mrtr-call {name_here()}"]).fetchone()
+        db.execute(_END_OWN.encode(), [lost, name])
+        row = db.execute(take.encode(), [name]).fetchone()
         if row is not None and row[0] is False:
             raise psycopg.errors.LockNotAvailable("another process has the name")
     except BaseException:
@@ -184,6 +204,7 @@ def _connection(url: str, take: str) -> psycopg.Connection:
 
 def _hold(url: str, db: psycopg.Connection, claim: Claim, ends: threading.Event) -> None:
     """Keep the name until it is to be let go, and take it again whenever it is lost."""
+    pid = db.info.backend_pid
     while not ends.is_set():
         try:
             for _ in db.notifies(timeout=LOOK_SECONDS):
@@ -192,20 +213,23 @@ def _hold(url: str, db: psycopg.Connection, claim: Claim, ends: threading.Event)
             _LOG.warning("the name %r is taken again: %s", name_here(), _line(error))
             claim.set(is_held=False)
             db.close()
-            again = _taken_again(url, claim, ends)
+            again = _taken_again(url, pid, claim, ends)
             if again is None:
                 return
             db = again
+            pid = db.info.backend_pid
             claim.set(is_held=True)
     db.close()
 
 
-def _taken_again(url: str, claim: Claim, ends: threading.Event) -> psycopg.Connection | None:
+def _taken_again(
+    url: str, lost: int, claim: Claim, ends: threading.Event
+) -> psycopg.Connection | None:
     """Return a connection that has the name again; None where another process has it by now."""
     refusals_end = None
     while not ends.wait(AGAIN_SECONDS):
         try:
-            return _connection(url, _TRY_LOCK)
+            return _connection(url, _TRY_LOCK, lost)
         except psycopg.errors.LockNotAvailable:
             # One that starts has it for a moment, and lets go of it before it takes it for good.
             refusals_end = refusals_end or time.monotonic() + GRACE_SECONDS
