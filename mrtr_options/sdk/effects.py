@@ -366,9 +366,11 @@ def value_of(effect: Callable[..., object], value: Any) -> Any:
 
     It is a copy: its author may change it, and the record stays.
     """
+    if value is None:
+        return None
     value = copy.deepcopy(value)
     kind = kind_of(effect)
-    if value is None or kind in _ANY:
+    if kind in _ANY:
         return value
     try:
         return TypeAdapter[Any](kind).validate_python(value, by_alias=True, by_name=True)
