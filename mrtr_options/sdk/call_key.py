@@ -359,9 +359,22 @@ def defaults_in(arguments: Mapping[str, Any]) -> set[str]:
     default = {
         argument_name(name, field)
         for name, field in type(read).model_fields.items()
-        if vars(read).get(name) == _default_of(field)
+        if _are_one(vars(read).get(name), _default_of(field))
     }
     return arguments.keys() & default
+
+
+def _are_one(value: object, default: object) -> bool:
+    """Return whether a value is the default, also in JSON: there 0 is not False."""
+    return value == default and _json_of(value) == _json_of(default)
+
+
+def _json_of(value: object) -> str | None:
+    """Return the JSON of a value; None if it has none by itself."""
+    try:
+        return _canonical(plain(value))
+    except ValueError:
+        return None
 
 
 def _default_of(field: FieldInfo) -> Any:

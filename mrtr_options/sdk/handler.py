@@ -25,7 +25,9 @@ import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import MCPServer, Server, ServerRequestContext
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from mrtr_options.sdk.reasons import Reason, data_of
 
@@ -172,12 +174,26 @@ def arguments_that_fit(params: Params, model: type[BaseModel]) -> BaseModel:
     given = params.arguments or {}
     read = model.model_construct()
     for name, field in model.model_fields.items():
-        for sent in {str(field.validation_alias or name), name} & given.keys():
-            try:
-                model.__pydantic_validator__.validate_assignment(read, name, given[sent])
-            except Exception:  # a validator of the author's may need the other arguments
-                vars(read)[name] = given[sent]
+        sent = _sent(name, field, given)
+        if sent is PydanticUndefined:
+            continue
+        try:
+            model.__pydantic_validator__.validate_assignment(read, name, sent)
+        except Exception:  # a validator of the author's may need the other arguments
+            vars(read)[name] = sent
     return read
+
+
+def _sent(name: str, field: FieldInfo, given: JsonObject) -> Any:
+    """Return what was sent for a field, under the first of its names; undefined if nothing was."""
+    alias = field.validation_alias or name
+    names = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    for each in [*names, name]:
+        path = AliasPath(each) if isinstance(each, str) else each
+        sent: Any = path.search_dict_for_path(given)  # pyright: ignore[reportUnknownMemberType]
+        if sent is not PydanticUndefined:
+            return sent
+    return PydanticUndefined
 
 
 def first_error(error: ValidationError) -> str:

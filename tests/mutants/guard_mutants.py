@@ -118,7 +118,7 @@ MUTANTS = {
     "counts a default that is written out": Slip(
         call_key,
         "defaults_in",
-        "vars(read).get(name) == _default_of(field)",
+        "_are_one(vars(read).get(name), _default_of(field))",
         "name not in read.model_fields_set",
     ),
     "reads a name as it was sent": Slip(

@@ -248,7 +248,16 @@ def test_an_argument_names_calls_as_its_input_schema_has_it(said: Any) -> None:
     assert written_out is not None
     assert other is not None
     assert named == name_of(CallNaming("ref"), {"ref": "R1"}) == other
+    assert named == name_of(CallNaming("ref"), {"ref": "R1", "f": "unfit"}, model=model)
     assert named.same == written_out.same != other.same
+
+
+def test_a_value_that_equals_the_default_in_python_and_not_in_json_is_another_one() -> None:
+    model = create_model("Model", reference=(str, ...), keep=(Any, 0))
+    sent: list[JsonObject] = [{}, {"keep": 0.0}, {"keep": False}]
+    names = [name_of(REFERENCE, {"reference": "R1"} | each, model=model) for each in sent]
+    absent, zero, no = [each.same for each in names if each is not None]
+    assert absent == zero != no
 
 
 class Line(BaseModel):
