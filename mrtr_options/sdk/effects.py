@@ -336,7 +336,7 @@ def _written(key: str, value: object, effect: Action[object]) -> Any:
     """
     plain = to_jsonable_python(value)
     for each in (plain, to_jsonable_python(value, by_alias=False)):
-        if value_of(effect, each) == value:
+        if _is_read_back(value, effect, each):
             return each
     if kind_of(effect) not in _ANY:
         _logger.error(
@@ -346,6 +346,14 @@ def _written(key: str, value: object, effect: Action[object]) -> Any:
             type(value).__name__,
         )
     return plain
+
+
+def _is_read_back(value: object, effect: Action[object], plain: Any) -> bool:
+    """Return whether a value is read back from its JSON; True if it cannot be compared."""
+    try:
+        return bool(value_of(effect, plain) == value)
+    except Exception:
+        return True
 
 
 _ANY = inspect.Signature.empty, None, Any

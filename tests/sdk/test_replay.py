@@ -17,7 +17,7 @@ from annotated_types import Predicate
 from pydantic import BaseModel, Field, SecretStr, create_model
 
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.effects import value_of
+from mrtr_options.sdk.effects import CallEffects, value_of
 from mrtr_options.sdk.handler import await_result
 from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
@@ -178,6 +178,18 @@ async def test_a_value_comes_back_as_its_effect_returned_it_or_the_log_says_that
     assert seen[0] == seen[1]
     assert (seen[0] == value) is is_same
     assert ("is not the same when it is read back" in caplog.text) is not is_same
+
+
+class Incomparable(Paid):
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("which element?")
+
+
+async def test_a_value_that_cannot_be_compared_is_recorded() -> None:
+    def pay() -> Incomparable:
+        return Incomparable(id="1")
+
+    assert await CallEffects().run("pay", pay) == {"id": "1"}
 
 
 THEN: dict[str, Callable[[Replay, World], object]] = {
