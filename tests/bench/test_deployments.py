@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 from mrtr_options.review.bench.deployments import memory
 from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import Effect
+from mrtr_options.review.bench.history import Effect, Elapsed, Failed
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
@@ -53,6 +53,13 @@ async def test_time_passes_for_one_run_and_not_for_the_process() -> None:
     for slug, code in (("expired", -32602), ("slow-user", None)):
         assert (await run(E, named(slug).on_one())).exchanges[-1][1].reply.code == code
     assert time.time is real
+
+
+async def test_a_destination_that_is_down_fails_each_try_of_a_round_and_none_of_the_next() -> None:
+    call = calling(destination="business key").under(parse("fail@bill3"))
+    history = await run(subject_named("J+guard+named"), call)
+    tried = [event for event in history.events if isinstance(event, Failed | Elapsed | Effect)]
+    assert [type(event) for event in tried] == [Effect, Failed, Failed, Elapsed, Effect]
 
 
 CLOCKS = """    import time, datetime

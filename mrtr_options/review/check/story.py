@@ -172,8 +172,7 @@ def _tell_run(breach: Breach, rows: Sequence[Row]) -> tuple[list[str], list[str]
     lines: list[str] = []
     latest = 0
     kinds = breach.history.scenario.at_effects
-    lasting = "fail@audit", "fail@bill"
-    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.name not in lasting}
+    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if not kind.lasts}
     for row in rows:
         line = line_of(replace(row, text=for_a_moment.get(row.text, row.text)))
         if row.kind == "request":

@@ -110,7 +110,8 @@ class _Ledger(FaultyLedger):
         if instances.fault is None or instances.fault.at != effect.kind:
             return None
         fault = instances.fault
-        instances.fault = None
+        if not fault.lasts:
+            instances.fault = None
         return fault
 
     def note_effect(self, effect: weather.Effect) -> None:
@@ -124,8 +125,9 @@ class _Ledger(FaultyLedger):
         await self._instances.die(self._instance)
 
     async def let_client_leave(self) -> None:
-        for leave in self._instances.leaving.copy():
-            leave()
+        self._instances.left |= self._instances.at_work
+        for request in self._instances.at_work:
+            request.cancel()
         await anyio.lowlevel.checkpoint()
 
 
@@ -198,7 +200,7 @@ class MemoryInstances(Instances):
     Attributes:
         fault: The fault of the next effect of its kind.
         deaths: The exceptions raised when instances died; a Ctrl-C may come at the same time.
-        leaving: Makes the client leave, for each request that is at work.
+        at_work, left: The requests that are at work, and those whose client has left.
         used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
     """
 
@@ -237,8 +239,10 @@ class MemoryInstances(Instances):
         self._recorded: set[tuple[str, str]] = set()
         self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Kind | None = None
+        self._has_failed = False
         self.deaths: list[BaseException] = []
-        self.leaving = set[Callable[[], None]]()
+        self.at_work = set[anyio.CancelScope]()
+        self.left = set[anyio.CancelScope]()
         self.used = False
 
     @asynccontextmanager
@@ -431,15 +435,8 @@ class MemoryInstances(Instances):
     ) -> Reply:
         reply = Reply(nothing=HUNG)
         sent_to = self._running[instance]
-        left = False
         with anyio.move_on_after(self.hang_seconds) as scope:
-
-            def leave() -> None:
-                nonlocal left
-                left = True
-                scope.cancel()
-
-            self.leaving.add(leave)
+            self.at_work.add(scope)
             try:
                 async with self._client(instance, request, user) as client:
                     reply = await fetch(client, request, gone)
@@ -447,8 +444,11 @@ class MemoryInstances(Instances):
                 if not any(error is death for death in self.deaths):
                     raise
             finally:
-                self.leaving.discard(leave)
-        if left or sent_to.has_died:  # the response may have been faster
+                self.at_work.discard(scope)
+        if self._has_failed:  # a fault that lasts is over with its round
+            self._has_failed = False
+            self.fault = None
+        if scope in self.left or sent_to.has_died:  # the response may have been faster
             reply = Reply(nothing=LOST)
         await self.collect()
         return reply
@@ -490,6 +490,7 @@ class MemoryInstances(Instances):
 
     def note_failure(self, instance: int, effect: weather.Effect) -> None:
         """Record the failure of an effect of an instance."""
+        self._has_failed = True
         self.recording.append(Failed(instance, self.recording.sending_at(instance), effect.kind))
 
     async def collect(self) -> None:

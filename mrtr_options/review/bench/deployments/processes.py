@@ -167,7 +167,8 @@ class _Ledger(FaultyLedger):
         fault = self._fault
         if fault is None or fault.at != effect.kind:
             return None
-        self._fault = None
+        if not fault.lasts:
+            self._fault = None
         return fault
 
     async def end_instance(self) -> None:

@@ -64,6 +64,7 @@ async def gone(effect: ArrivingEffect, arrive: Arrive) -> None:
     "the {} fails: its destination is down",
     words="{} fails",
     instruction="let it fail",
+    lasts=True,
     rarity=10,
     model="failing effects",
 )

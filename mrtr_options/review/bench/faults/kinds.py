@@ -295,6 +295,7 @@ class Kind:
         at: The effect at which it happens; None for a fault of the request itself.
         at_effect: What it does at that effect.
         deploys: The version of the file that it deploys.
+        lasts: Whether it happens at each try of the effect in a round, not at the first alone.
         another_call: Whether the user means another call than the one under review.
         can: The condition on a request at which it can show.
         needs: The abilities of a deployment that it needs.
@@ -319,6 +320,7 @@ class Kind:
     at: EffectKind | None = None
     at_effect: AtEffect | None = None
     deploys: Version | None = None
+    lasts: bool = False
     another_call: bool = False
     can: Condition = ANY_REQUEST
     needs: frozenset[Need] = frozenset()

@@ -45,7 +45,7 @@ class FaultyLedger:
         self._turns = turns
 
     def take_fault(self, effect: weather.Effect) -> Kind | None:
-        """Return the fault that was armed for this effect, if any, and disarm it."""
+        """Return the fault that is armed for this effect, if any; disarm one that does not last."""
         raise NotImplementedError
 
     def note_effect(self, effect: weather.Effect) -> None:
