@@ -264,7 +264,7 @@ async def check_file(
             if report.compared:
                 report.compared[0].named = await _guarded(option, extent)
     except CannotStart as error:
-        if report.runs < 2:
+        if report.holds:  # by what was tried until then
             raise CannotJudge(error.reason, error.details) from error
         report.leave_out(f"since {error.reason}")
     return await _judged(report, listeners)
