@@ -1,6 +1,7 @@
 """Tests of option L on DBOS: one process holds a name, and only recordable work is done."""
 
 import asyncio
+import os
 import time
 from collections.abc import Generator
 from contextlib import suppress
@@ -101,6 +102,16 @@ async def test_a_name_whose_connection_is_cut_at_this_end_alone_is_taken_again(
         assert stands.get(timeout=SECONDS) == (False, False)
         assert stands.get(timeout=SECONDS) == (True, False)
     psycopg.Connection.close(cut[0])
+
+
+@pytest.mark.parametrize("spelled", ["calls?timeout=5", "%63alls"], ids=["options", "escaped"])
+async def test_the_file_that_is_held_is_the_one_that_the_url_names(
+    spelled: str, tmp_path: Path
+) -> None:
+    with taken(f"sqlite:///{tmp_path}/{spelled}"):
+        with pytest.raises(WrongDatabase, match="another process has"):
+            try_url(f"sqlite:///{tmp_path}/calls#mark")
+        assert os.listdir(tmp_path) == ["calls"]
 
 
 async def test_a_process_whose_file_is_deleted_does_no_effect_beside_the_next_one(

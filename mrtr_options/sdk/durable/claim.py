@@ -22,6 +22,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 
 import psycopg
+from sqlalchemy import make_url
 
 from mrtr_options.files import replaced
 from mrtr_options.sdk.durable.engine import WrongDatabase
@@ -105,6 +106,7 @@ class _FileClaim(Claim):
 
 def try_url(url: str) -> None:
     """Take a database, look whether it can be written, and let it go; see `taken`."""
+    url, _, _ = url.partition("#")  # the mark of a store's calls, which `open_engine` reads
     with taken(url):
         if not url.startswith("sqlite:"):
             _check_rights(url)
@@ -125,13 +127,13 @@ def taken(url: str) -> Generator[Claim]:
         WrongDatabase: It cannot be used, or another process has it.
         ValueError: The URL cannot be read.
     """
-    path = url.removeprefix("sqlite:///")
-    with _file(url, path) if path != url else _name(url) as claim:
+    with _file(url) if url.startswith("sqlite:///") else _name(url) as claim:
         yield claim
 
 
 @contextmanager
-def _file(url: str, path: str) -> Generator[Claim]:
+def _file(url: str) -> Generator[Claim]:
+    path = make_url(url).database or ""  # as DBOS reads it
     try:
         file = open(path, "ab")  # noqa: SIM115
     except OSError as error:
