@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import AsyncMock, MagicMock
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.deployments.children import CannotStart
 from mrtr_options.review.bench.deployments.remote import Remote
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.bench.messages import HUNG, Era, Reply
@@ -344,20 +342,6 @@ def test_a_server_whose_first_call_gives_nothing_to_judge_is_refused(
 
     with pytest.raises(targets.CannotJudge, match=says):
         anyio.run(targets.check_first_call, play, "my_server.py", 7.0)
-
-
-def test_a_file_that_does_not_come_up_again_is_not_said_to_keep_the_contract(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def goes_on(begun: review.Review, before: Sequence[Scenario] = ()) -> None:
-        begun.report.runs = 155
-        raise CannotStart("my_server.py does not load")
-
-    monkeypatch.setattr(targets, "_servers", MagicMock())
-    monkeypatch.setattr(targets, "check_first_call", AsyncMock())
-    monkeypatch.setattr(review.Review, "make_plan", goes_on)
-    with pytest.raises(targets.CannotJudge, match="does not load"):
-        anyio.run(targets.check_file, CONTRACT, targets.Extent(only=["clean-tokyo"]))
 
 
 def test_instances_that_speak_no_era_in_common_are_refused(

@@ -1,15 +1,20 @@
 """Tests of a report apart from its breaches, and of what docs/CONTRACT.md promises about it."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import AsyncMock, MagicMock
 
 import anyio
 import pytest
 
-from mrtr_options.review.bench.deployments.children import START_SECONDS
+from mrtr_options.review.bench.deployments.children import START_SECONDS, CannotStart
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.check import targets
 from mrtr_options.review.check.compared import measured_of_ours
 from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.review import Review
 from mrtr_options.review.judge.guarantees import judge_history
 from mrtr_options.review.show.verdict import describe_broken, describe_judging, show
 from mrtr_options.tool.catalogue import option_named
@@ -67,6 +72,20 @@ def test_a_comparison_has_a_row_for_each_client_and_says_what_was_not_tried(
     sizes = [size_of(*option_and_words(name)) for name in ("H", "I", "default")]
     assert told["lines of the author"] == [str(size.author) for size in sizes]
     assert told["lines of the SDK"] == [f"{size.own:,}" for size in sizes]
+
+
+def test_a_file_that_does_not_come_up_again_is_not_said_to_keep_the_contract(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def goes_on(begun: Review, before: Sequence[Scenario] = ()) -> None:
+        begun.report.runs = 155
+        raise CannotStart("my_server.py does not load")
+
+    monkeypatch.setattr(targets, "_servers", MagicMock())
+    monkeypatch.setattr(targets, "check_first_call", AsyncMock())
+    monkeypatch.setattr(Review, "make_plan", goes_on)
+    with pytest.raises(targets.CannotJudge, match="does not load"):
+        anyio.run(targets.check_file, CONTRACT, targets.Extent(only=["clean-tokyo"]))
 
 
 def test_the_contract_says_how_long_a_file_may_take_to_load() -> None:
