@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 
-from mrtr_options.review.bench.deployments import memory
+from mrtr_options.review.bench.deployments import memory, processes
 from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Effect, Elapsed, Failed
@@ -24,6 +25,8 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.steps import FIRST, Wait
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.world import sessions
+from mrtr_options.sdk.protection import new_key
+from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 
@@ -32,18 +35,20 @@ pytestmark = pytest.mark.anyio
 E = Subject(option_named("E"))
 
 
-@pytest.mark.parametrize("subject", ["F", "H", "J", "F+guard"])
+BILLS = {"both3 down@bill3": 0, "both3 crash@bill3": 1, "both3 gone@bill3": 1}
+"""The bills of a call in which a request is delivered twice and something ends, by its faults."""
+
+
 @pytest.mark.parametrize(
-    ("faults", "bills"),
-    [("both3 down@bill3", 0), ("both3 crash@bill3", 1), ("both3 gone@bill3", 1)],
+    ("subject", "faults"), [*product("FHJ", BILLS), ("F+guard", "both3 gone@bill3")]
 )
 async def test_after_a_process_has_died_or_a_client_left_nothing_is_done_and_no_response_arrives(
-    subject: str, faults: str, bills: int
+    subject: str, faults: str
 ) -> None:
     call = calling(policy="stops").under(parse(faults))
     history = await run(subject_named(subject), call)
     effects = [event.effect.kind for event in history.events if isinstance(event, Effect)]
-    assert effects.count("bill") == bills
+    assert effects.count("bill") == BILLS[faults]
     last = [got.reply for sent, got in history.exchanges if sent.sending == 3]
     assert [reply.nothing for reply in last] == [LOST, LOST]
 
@@ -60,6 +65,20 @@ async def test_a_destination_that_is_down_fails_each_try_of_a_round_and_none_of_
     history = await run(subject_named("J+guard+named"), call)
     tried = [event for event in history.events if isinstance(event, Failed | Elapsed | Effect)]
     assert [type(event) for event in tried] == [Effect, Failed, Failed, Elapsed, Effect]
+
+
+def test_a_guard_in_processes_tries_a_round_as_often_as_one_in_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    subject = subject_named("J+guard+named")
+    guard = Mock()
+    guard.return_value.side_effect = lambda handler: handler  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(processes, "single_use", guard)
+    served = processes.Served(
+        subject, [new_key()], tmp_path, "", tmp_path / processes.ROUNDS, destination="business key"
+    )
+    processes.build(served, weather.MemoryLedger("business key"))
+    assert guard.call_args.kwargs["attempts"] == subject.attempts("business key") == 2
 
 
 CLOCKS = """    import time, datetime

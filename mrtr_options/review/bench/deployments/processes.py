@@ -112,7 +112,10 @@ def build(
             served.subject.wrappers,
             open_store(served.rounds, clock, keep_seconds(served.subject)),
             partial(
-                single_use, wait_seconds=served.wait_seconds, round_seconds=served.round_seconds
+                single_use,
+                wait_seconds=served.wait_seconds,
+                round_seconds=served.round_seconds,
+                attempts=served.subject.attempts(served.destination),
             ),
         )
     settings = Settings(
