@@ -161,7 +161,17 @@ ANY_LOCATION = {"weather": {"inputSchema": {"properties": {"location": True}}}}
 OTHER_TITLE = form("metric", "imperial", title="System")
 
 
-LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in bill'
+TRACES = (
+    'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in bill',
+    "Error: no\n    at async bill (file:///srv/tool.mjs:7:9)",
+    "Error: no\n    at Module.load (node:internal/modules/cjs/loader:1105:14)",
+    "java.io.IOException: no\n\tat org.example.Tool.bill(Tool.java:7)",
+    "System.Exception: no\n   at Tool.Bill(String place) in /srv/Tool.cs:line 7",
+    "panic: no\n\ngoroutine 7 [running]:\nmain.bill()",
+    "thread 'main' panicked at src/main.rs:7:5\nstack backtrace:\n   0: bill",
+    "/srv/tool.rb:7:in `bill': no (IOError)",
+    "PHP Fatal error: no\n#0 /srv/tool.php(7): bill()",
+)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +213,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("decline", effects("audit", kind="bill", subject=ILLINOIS), "bills-are-due"),
         ("bad-answer", replies(3, message="It does not fit."), "answers-are-checked"),
         ("unknown-place", replies(1, is_error=False), "unknown-places-are-errors"),
-        ("unknown-place", replies(1, text=LEAKING), "nothing-leaks"),
+        *(("unknown-place", replies(1, text=trace), "nothing-leaks") for trace in TRACES),
         (SPRINGFIELD, replies(2, state='{"sky": "partly cloudy"}'), "nothing-leaks"),
         ("odd-arguments", listing(tools={}), "the-tool-is-listed"),
         ("odd-arguments", listing(tools=ANY_LOCATION), "the-tool-is-listed"),

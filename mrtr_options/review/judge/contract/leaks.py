@@ -23,7 +23,9 @@ from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
 
 _TRACE = re.compile(
-    r'Traceback \(most recent call last\)|File "[^"]+", line \d+|\n\s+at \S+ \(\S+:\d+:\d+\)'
+    r'Traceback \(most recent call last\)|File "[^"]+", line \d+'  # of Python
+    r"|\n\s+at .*(\.[A-Za-z]+:(line )?\d+|:\d+:\d+\))"  # of Node, Java and .NET
+    r"|goroutine \d+ \[|stack backtrace:\n|\.rb:\d+:in |\n#\d+ \S+\(\d+\): "  # Go, Rust, Ruby, PHP
 )
 
 _COMMON = re.compile(r"[a-z_]*|.{1,3}")
