@@ -353,8 +353,7 @@ def _handler_of(
 
     async def handler(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
         wanted = arguments_of(params, arguments)
-        given = {name: getattr(wanted, name) for name in arguments.model_fields}
-        told = await function(Call(ctx), **given)
+        told = await function(Call(ctx), **dict(wanted))
         if isinstance(told, types.CallToolResult):
             return told
         if isinstance(told, str):

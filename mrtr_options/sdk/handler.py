@@ -117,12 +117,17 @@ def refuse_generator(effect: Callable[..., object]) -> None:
 async def await_result(result: Awaitable[T] | T) -> T:
     """Return the result of an author's function; await it if the function is async.
 
+    An async function that returns another one's coroutine has done nothing until that is awaited.
+
     Raises:
         TypeError: It is a generator.
     """
-    if inspect.isgenerator(result) or inspect.isasyncgen(result):
-        raise TypeError(f"{result.__qualname__} yields: return a value")
-    return await result if inspect.isawaitable(result) else cast("T", result)
+    done: Any = await result if inspect.isawaitable(result) else result
+    while inspect.iscoroutine(done):
+        done = await done
+    if inspect.isgenerator(done) or inspect.isasyncgen(done):
+        raise TypeError(f"{done.__qualname__} yields: return a value")
+    return cast("T", done)
 
 
 def failure_of(raised: BaseException) -> Exception:

@@ -487,3 +487,14 @@ async def test_a_guard_that_does_nothing_for_a_tool_says_so_once(
     (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert "has no name" in said
     assert "single_use(store, call=...)" in said
+
+
+@pytest.mark.filterwarnings("ignore:Field name")
+async def test_an_argument_may_have_a_name_of_pydantics(path: Path) -> None:
+    server = Server("shop")
+
+    @calls_in(path).tool(server, name_by="model_extra")
+    async def refund(call: sdk.Call, model_extra: str) -> str:
+        return f"Refunded {model_extra}."
+
+    assert await told(server, User(), model_extra="r-1") == "Refunded r-1."

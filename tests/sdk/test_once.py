@@ -48,6 +48,16 @@ async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_
     assert state.done == ["audit", "another"]
 
 
+async def test_an_effect_that_returns_the_coroutine_of_another_function_is_done() -> None:
+    effect = Counter()
+
+    async def later() -> object:
+        return effect()
+
+    await Markers().once("audit", later)
+    assert effect.times == 1
+
+
 @pytest.mark.parametrize("has_run_before", [False, True])
 async def test_a_key_is_one_effects_in_a_round_and_a_second_use_names_both_places(
     has_run_before: bool,
