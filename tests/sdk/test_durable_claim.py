@@ -264,3 +264,15 @@ async def test_a_sweep_deletes_no_open_call_of_another_process(
         assert [await here.sweep(-1.0) for _ in range(2)] == [0, 0]
         monkeypatch.delenv("MRTR_INSTANCE")
         assert await here.sweep(-1.0) == 1
+
+
+async def test_a_sweep_goes_on_by_portions_and_leaves_the_rest_to_the_next_one(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "SWEEP_LIMIT", 1)
+    monkeypatch.setattr(embedded, "SWEEP_MOST", 2)
+    async with process(sqlite) as here:
+        async with served(sqlite, World()) as send:
+            for _ in range(3):
+                await send()
+        assert [await here.sweep(-1.0) for _ in range(4)] == [0, 2, 1, 0]

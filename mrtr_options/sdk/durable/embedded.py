@@ -51,7 +51,9 @@ WORKFLOW = "mrtr-call"
 SWEEP_SECONDS = 60
 """The pause between two deletions of expired calls."""
 SWEEP_LIMIT = 500
-"""The most calls that are deleted at a time."""
+"""The most calls that are deleted in one transaction, for which others wait."""
+SWEEP_MOST = 20_000
+"""The number of deleted calls after which the rest is for the next time."""
 DRIFT_SECONDS = 300.0
 """The most that the clock may move between two sweeps, beside the time that has passed."""
 LOOK_SECONDS = 1.0
@@ -215,6 +217,7 @@ class Process:
         old = await DBOS.list_workflows_async(
             name=WORKFLOW,
             end_time=datetime.fromtimestamp(since, UTC).isoformat(),
+            sort_desc=True,
             load_input=False,
             load_output=False,
         )
@@ -225,28 +228,31 @@ class Process:
             and each.workflow_id not in self.live
             and (each.status not in _OPEN or each.executor_id == name_here())
         ]
+        deleted = 0
         for start in range(0, len(unused), SWEEP_LIMIT):
-            portion = unused[start : start + SWEEP_LIMIT]
-            followed = await self._followed(portion)
-            calls = [call for call in portion if call not in followed]
+            calls = await self._unfollowed(unused[start : start + SWEEP_LIMIT])
             if calls:
                 await DBOS.delete_workflows_async(calls)
-                return len(calls)
-        return 0
+                deleted += len(calls)
+            if deleted >= SWEEP_MOST:
+                break
+        return deleted
 
-    async def _followed(self, calls: Iterable[str]) -> set[str]:
-        """Return the calls whose name was used again by a later call."""
-        after: dict[str, str] = {}
+    async def _unfollowed(self, calls: Iterable[str]) -> list[str]:
+        """Return the calls, newest first, whose name is not used by a later call that stays."""
+        after = {call: handle for call in calls if (handle := handle_after(call))}
+        stay: set[str] = set()
+        if after:
+            found = await DBOS.list_workflows_async(
+                workflow_ids=[*after.values()], load_input=False, load_output=False
+            )
+            stay = {each.workflow_id for each in found}
+        unfollowed: list[str] = []
         for call in calls:
-            handle = handle_after(call)
-            if handle:
-                after[handle] = call
-        if not after:
-            return set()
-        found = await DBOS.list_workflows_async(
-            workflow_ids=[*after], load_input=False, load_output=False
-        )
-        return {after[each.workflow_id] for each in found}
+            if after.get(call) not in stay:
+                unfollowed.append(call)
+                stay.discard(call)
+        return unfollowed
 
     async def end(self) -> None:
         """Let go of the calls that wait for a store, and end DBOS."""
