@@ -1,5 +1,7 @@
 """Tests of what the judge reads off a history."""
 
+from dataclasses import replace
+
 import pytest
 
 from mrtr_options.review.bench.history import (
@@ -14,7 +16,7 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.judge.facts import HistoryReading
+from mrtr_options.review.judge.facts import HistoryReading, anomalies_in
 from mrtr_options.tool import weather
 
 PLACE = "Tokyo, Japan"
@@ -59,3 +61,12 @@ def test_an_answer_that_went_to_a_question_which_was_not_asked_is_told_from_a_qu
     reading = HistoryReading(History("N", calling("Tokyo"), "one", 1, (*events, end)))
     assert reading.takes_other_words is is_asked_again
     assert reading.leaves_out_a_question is not is_asked_again
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_question_that_another_call_was_asked_is_skipped_in_this_one(call: int) -> None:
+    calls = [Sent(number, number, 0, number, 0, Request("Tokyo")) for number in (1, 2)]
+    end = Received(1, 1, 0, 1, 0, REPORT)
+    events = (*calls, replace(ASKED, call=call), BILLED, end)
+    shown = anomalies_in(History("N", calling("Tokyo"), "one", 1, events))
+    assert ("question skipped" in shown) is (call == 2)

@@ -299,10 +299,10 @@ class HistoryReading:
 
     @property
     def was_asked_last(self) -> bool:
-        """Return whether the last question was shown, if the clients show any."""
-        asked = {event.name for event in self.history.events if isinstance(event, Asked)}
-        can_be_asked = all(sent.request.asks for sent, _ in self.exchanges)
-        return "units" in asked or not can_be_asked
+        """Return whether the user of call 1 was shown the last question, if their client can."""
+        asked = [each for each in self.history.events if isinstance(each, Asked) and each.call == 1]
+        can_be_asked = all(sent.request.asks for sent, _ in self.exchanges if sent.call == 1)
+        return "units" in [each.name for each in asked] or not can_be_asked
 
     @property
     def never_ends(self) -> bool:
