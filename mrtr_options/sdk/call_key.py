@@ -14,8 +14,8 @@ The author's name comes first, since it says what the effect is about. A client 
 for the same reference would otherwise have the effect twice.
 
 `CallNaming` is what an author says about it, and `CallNaming.name_of` the name of one request's
-call. A name is bound to the server, the tool and the caller, and it is a digest: nothing that a
-client sends is kept as it came, and no name is longer than another.
+call. A name is bound to the server, the tool and the caller, and it is a digest: no name is longer
+than another. A label keeps what names the call for who runs the server, unless that is a secret.
 
 A call key is a UUID of version 7 (RFC 9562): 74 random bits, and the time at which it was made. The
 time lets a server forget a key and still refuse it: a key is either remembered or too old. Two
