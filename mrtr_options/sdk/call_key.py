@@ -408,7 +408,10 @@ def _normal(value: Any) -> Any:
             return [_normal(each) for each in cast("list[Any]", value)]
         case dict():
             items = cast("dict[str, Any]", value).items()
-            return {_normal(name): _normal(each) for name, each in items}
+            values = {name: _normal(each) for name, each in items}
+            in_one_form = {_normal(name): each for name, each in values.items()}
+            # Two names that differ in the form of Unicode alone are two.
+            return in_one_form if len(in_one_form) == len(values) else values
         case _:
             return value
 
