@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import anyio
 import mcp_types as types
@@ -12,7 +13,14 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp.server import Server
-from pydantic import BaseModel, Field, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    computed_field,
+    create_model,
+)
 
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
@@ -132,6 +140,33 @@ async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no
     assert [vars(each)["outcome"] for each in caplog.records if "outcome" in vars(each)] == [
         "crashed"
     ]
+
+
+class Stay(BaseModel):
+    """What a tool writes otherwise than it reads it."""
+
+    model_config = ConfigDict(extra="forbid")
+    guest: str = Field(serialization_alias="name")
+    secret: str = Field(exclude=True)
+    day: Annotated[date, PlainSerializer(lambda day: f"{day:%d %b}", return_type=str)]
+
+    @computed_field
+    def nights(self) -> int:
+        return 1
+
+
+@TIERS
+async def test_a_result_is_held_against_what_its_model_writes(serve: Serve) -> None:
+    stay = Stay(guest="Ada", secret="1", day=date(2026, 12, 1))
+    said = stay.model_dump(by_alias=True)
+
+    async def handler(ctx: sdk.Context, params: sdk.Params) -> Any:
+        return sdk.text("booked").model_copy(update={"structured_content": said})
+
+    async with modern(serve(replace(tool(handler), output_schema=Stay))) as client:
+        await client.list_tools()
+        result = await client.call_tool("book_table", {"guest": "Ada"})
+    assert result.structured_content == said == {"name": "Ada", "day": "01 Dec", "nights": 1}
 
 
 class Tip(BaseModel):

@@ -260,6 +260,12 @@ def validator_of(schema: JsonObject) -> Any:
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
+def keeps(schema: JsonObject | None, content: object) -> bool:
+    """Return whether the content of a result keeps a schema; formats do not count."""
+    validator: Any = Draft202012Validator(schema or {})
+    return validator.is_valid(content)
+
+
 def check_form(key: str, validator: Any, response: types.ElicitResult) -> JsonObject | None:
     """Hold the content of an accepted form against its schema, and leave out fields that are null.
 

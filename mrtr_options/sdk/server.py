@@ -59,6 +59,7 @@ from mrtr_options.sdk.handler import (
 )
 from mrtr_options.sdk.handler import arguments_of as arguments_of
 from mrtr_options.sdk.protection import AgingCodec, ProtectedRounds, make_codec, new_key
+from mrtr_options.sdk.questions import keeps
 from mrtr_options.sdk.settings import Resource, Settings, settings_or_environment, shared_lifespan
 from mrtr_options.sdk.writing import argument_name, say_name
 from mrtr_options.sdk.writing import without_names as without_names
@@ -222,8 +223,10 @@ class Tool:
 
     def _check_output(self, result: types.CallToolResult) -> None:
         """Raise a ValidationError for a result that does not keep the output schema."""
-        if self.output_schema is not None and not result.is_error:
-            self.output_schema.model_validate(cast("Any", result).structured_content)
+        if self.output_schema is None or result.is_error:
+            return
+        if not keeps(self.listed.output_schema, result.structured_content):
+            self.output_schema.model_validate(result.structured_content)
 
     def add_to(self, server: AnyServer) -> None:
         """Add the tool to a server of your own, of either tier.
@@ -299,17 +302,18 @@ def _add_to_high_tier(tool: Tool, server: MCPServer[Any]) -> None:
             raise Crashed from error
 
     parameters = _parameters_of(tool, name_of_context)
-    output: Any = tool.output_schema
-    returned = output and Annotated[types.CallToolResult, output]
-    cast("Any", call).__signature__ = inspect.Signature(parameters, return_annotation=returned)
+    cast("Any", call).__signature__ = inspect.Signature(parameters)
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     server.add_tool(
         call,
         tool.name,
         description=tool.description,
         annotations=tool.annotations,
-        structured_output=output is not None,
+        structured_output=False,
     )
+    # The SDK would list what the model reads, and have the model read what it wrote.
+    made = cast("Any", server)._tool_manager.get_tool(tool.name)
+    made.fn_metadata.output_schema = tool.listed.output_schema
 
 
 def _parameters_of(tool: Tool, name_of_context: str) -> list[inspect.Parameter]:
@@ -353,7 +357,6 @@ def _add_to_lowlevel(tool: Tool, server: Server[Any]) -> None:
 
 
 # --- servers ------------------------------------------------------------------------------------
-
 
 _NO_CONTEXT: Any = None
 
