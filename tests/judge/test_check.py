@@ -64,11 +64,12 @@ def checked(
 def test_an_option_breaks_nothing_and_is_nearest_to_itself(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    only = "clean-tokyo,lost-final"
+    only = "clean-tokyo,lost-final,task-clean"
     assert main(["check", "F", "--json", "--only", only, "--faults", "1"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["findings"] == []
     assert report["broken"] == []
+    assert {"runs": 1, "why": "with a task: no client was handed one"} in report["left_out"]
     assert report["nearest"] == {"option": "F", "differs": []}
     assert report["compared"][0]["guarded_and_named"] == "charged once and told"
     found = report["explored"]["witnesses"]

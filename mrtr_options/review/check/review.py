@@ -20,6 +20,7 @@ from mrtr_options.review.bench.messages import ERAS, HUNG
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.task_schedules import TASK_SCHEDULES
 from mrtr_options.review.check import batches
 from mrtr_options.review.check.breaches import (
     GIVE_UP,
@@ -46,6 +47,7 @@ FRESH_RUNS = 60
 """The number of runs on fresh servers after which no further breach is tried there."""
 
 _TOO_MANY = f"of over {ROOM:,} calls, since in another run a request had no response"
+_NO_TASKS = "with a task: no client was handed one"
 _NOT_SMALLER = f"to make breaches smaller, after {SMALLER_RUNS} of them"
 _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
 
@@ -207,8 +209,13 @@ class Review:
 
     async def _look_at_tasks(self) -> None:
         """Judge the tasks of a server that hands some out to clients that declare the extension."""
-        if not self.report.tasks_seen or self.proposal.subject.option.takes_tasks:
-            return  # an option that takes tasks has these among its schedules
+        if self.proposal.subject.option.takes_tasks:
+            return  # it has these among its schedules
+        if not self.report.tasks_seen:
+            asked_for = [each for each in TASK_SCHEDULES if each.name in self.extent.only]
+            if asked_for:
+                self.report.leave_out(_NO_TASKS, len(asked_for))
+            return
         modern = [SCHEDULES[slug].modern for slug in TASKS]
         both = [each for run in modern if run is not None for each in (run.on_one(), run)]
         await self.look(self._planner.able(both))
