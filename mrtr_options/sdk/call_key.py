@@ -198,7 +198,7 @@ class CallNaming:
         if self.call is None and key is None:
             return None
         arguments = arguments_as_read(params)
-        same = self._digest_of(arguments)
+        same = self.digest_of(arguments)
         value = self._value_of(arguments, caller)
         names_a_call = value is not None and value != ""
         is_for_a_caller = caller is not None or self.call_is_secret
@@ -229,7 +229,7 @@ class CallNaming:
             check_arguments()
             raise
 
-    def _digest_of(self, arguments: Mapping[str, Any]) -> str:
+    def digest_of(self, arguments: Mapping[str, Any]) -> str:
         """Return a digest of the arguments that a call made again must have, too.
 
         Those that have their defaults do not count, nor does the way in which a value is written.

@@ -53,7 +53,7 @@ import mcp_types as types
 from pydantic import BaseModel
 
 from mrtr_options.sdk import waiting
-from mrtr_options.sdk.call_key import call_key_of
+from mrtr_options.sdk.call_key import CallNaming, arguments_as_read, call_key_of
 from mrtr_options.sdk.capabilities import kinds
 from mrtr_options.sdk.current_request import caller_of, check_protected, request_here
 from mrtr_options.sdk.effects import Settled, effects_here, keeping_effects, value_of
@@ -489,6 +489,12 @@ def keyed_replay(
 
 
 def _target_of(params: types.InputResponseRequestParams) -> str:
-    """Return the target of a request: the tool or prompt with its arguments, or the resource."""
+    """Return the target of a request: the tool or prompt with its arguments, or the resource.
+
+    The arguments count as they are read, in whatever words they come.
+    """
     meant = {"input_responses", "request_state", "meta"}
-    return json.dumps(params.model_dump(mode="json", exclude=meant), sort_keys=True)
+    said = params.model_dump(mode="json", exclude=meant)
+    if "arguments" in said:
+        said["arguments"] = CallNaming().digest_of(arguments_as_read(params))
+    return json.dumps(said, sort_keys=True)

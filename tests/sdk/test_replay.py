@@ -27,7 +27,7 @@ from mrtr_options.sdk.replay import (
     ReplayContext,
     keyed_replay,
 )
-from mrtr_options.sdk.server import text
+from mrtr_options.sdk.server import Tool, text
 from mrtr_options.tool.weather import Question
 from tests.sdk.fakes import (
     Name,
@@ -435,6 +435,25 @@ async def test_an_effects_key_is_of_its_call_and_name() -> None:
         await deliver(tool, key=given, x=x)
     assert world.keys[2:4] == world.keys[4:6], "two requests of one call have two keys"
     assert len({*world.keys}) == 2 * 6, "two calls or two effects share a key"
+
+
+class Amount(BaseModel):
+    amount: int = 40
+
+
+async def test_a_call_made_again_in_other_words_has_the_idempotency_keys_of_the_first() -> None:
+    world = World()
+
+    async def pay(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.once("pay", world.effect("pay"))
+        return result("paid")
+
+    tool = Tool("tool", "Pays.", Amount, keyed_replay(pay)).call
+    key = new_call_key()
+    said: list[dict[str, Any]] = [{"x": 0}, {"amount": 40}, {"amount": "40"}, {"amount": 41}]
+    for each in said:
+        await deliver(tool, key=key, **each)
+    assert world.keys[0] == world.keys[1] == world.keys[2] != world.keys[3]
 
 
 async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
