@@ -101,6 +101,11 @@ def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
     assert {fault.name for fault in possible(subject, clean)} <= set(EXPLORED)
 
 
+def test_a_run_that_its_last_fault_did_not_reach_has_no_more_of_them() -> None:
+    """Nothing was lost, so the client sent no second attempt."""
+    assert possible(subject_named("E"), played("E", "lost3.2")) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds",
