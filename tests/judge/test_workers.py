@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -126,6 +127,13 @@ def test_a_share_of_a_namesake_file_is_another(
     StoredShares(file).store(SHARE, FOUND)
     monkeypatch.setattr(stored, "next_versions", str)
     assert StoredShares(file).load(SHARE) is None
+
+
+def test_what_is_stored_is_not_for_an_option_with_other_guarantees(tmp_path: Path) -> None:
+    file = tmp_path / "explored.jsonl"
+    StoredShares(file).store(SHARE, FOUND)
+    other = replace(SHARE.subject, option=replace(SHARE.subject.option, guarantees=None))
+    assert StoredShares(file).load(replace(SHARE, subject=other)) is None
 
 
 def test_an_interrupted_process_of_the_pool_begins_no_task(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,8 @@ class Share:
         """The key under which the result is stored."""
         option = self.subject.option
         about = Explored(self.subject, self.scenario, self.bound).as_json()
-        files = option.source + next_versions(option)
-        about["source"] = digest_of(files)
+        files = f"{option.source}{next_versions(option)}{option.guarantees}"
+        about["files"] = digest_of(files)
         return json.dumps([*about.values(), names_of(self.first)])
 
 
