@@ -1,6 +1,7 @@
 """Tests of what the judge reads off a history."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -70,3 +71,13 @@ def test_a_question_that_another_call_was_asked_is_skipped_in_this_one(call: int
     events = (*calls, replace(ASKED, call=call), BILLED, end)
     shown = anomalies_in(History("N", calling("Tokyo"), "one", 1, events))
     assert ("question skipped" in shown) is (call == 2)
+
+
+@pytest.mark.parametrize(
+    "different", [{"structured": {"celsius": 7}}, {"schemas": {"units": {"enum": ["metric"]}}}]
+)
+def test_responses_that_differ_in_content_or_in_a_questions_choices_are_two(
+    different: dict[str, Any],
+) -> None:
+    assert REPORT.same_as(replace(REPORT, state="sealed anew"))
+    assert not REPORT.same_as(replace(REPORT, **different))

@@ -186,7 +186,7 @@ class Reply:
         return _compared(self) == _compared(other)
 
 
-_compared = attrgetter("text", "is_error", "code", "questions", "status")
+_compared = attrgetter("text", "is_error", "structured", "code", "questions", "schemas", "status")
 
 
 def as_json(answer: types.InputResponse) -> JsonObject:
