@@ -119,6 +119,27 @@ def test_a_next_version_that_does_not_fit_is_not_tried(
 
 
 @pytest.mark.parametrize(
+    ("diff", "changed"),
+    [("-a\n+x", "x\nb\nc"), ("-c\n+x", "a\nb\nx"), (" b\n+x", "a\nb\nx\nc")],
+    ids=["first", "last", "between"],
+)
+def test_a_diff_may_change_any_line_also_the_first_and_one_without_an_end(
+    diff: str, changed: str
+) -> None:
+    assert redeploys.patched("a\nb\nc", diff, "a diff") == changed
+
+
+def test_a_next_version_reads_what_stands_beside_its_file(stranger: Option, tmp_path: Path) -> None:
+    diff = "[effect]\ndiff = '''\n-class State(Markers):\n+class Other(Markers):\n'''\n"
+    redeploys.next_versions_of(stranger).write_text(diff, encoding="utf-8")
+    (tmp_path / "words.txt").write_text("hello", encoding="utf-8")
+    (tmp_path / "versions").mkdir()
+    version = redeploys.write(stranger, "effect", tmp_path / "versions")
+    assert (version.parent / "words.txt").read_text(encoding="utf-8") == "hello"
+    assert "class Other" in version.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
     ("written", "problem"),
     [
         (b"[effect", "Expected ']' at the end of a table declaration"),

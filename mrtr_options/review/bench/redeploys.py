@@ -171,7 +171,7 @@ def why_not(option: Option, changes: Iterable[Change]) -> str:
 
 
 def write(option: Option, change: Change, folder: Path) -> Path:
-    """Write the next version of an option's file to a folder.
+    """Write the next version of an option's file to a folder, beside links to what comes with it.
 
     Raises:
         ValueError: There is no next version with this change.
@@ -185,7 +185,16 @@ def write(option: Option, change: Change, folder: Path) -> Path:
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         path.write_text(version.source, encoding="utf-8")
+        if option.is_foreign:
+            _link_neighbours(option.path.absolute(), path)
     return path
+
+
+def _link_neighbours(file: Path, version: Path) -> None:
+    """Link what stands beside a file to the folder of its next version: the file may read it."""
+    for each in file.parent.iterdir():
+        if each.name != version.name:
+            (version.parent / each.name).symlink_to(each)
 
 
 @dataclass(frozen=True)
@@ -268,6 +277,7 @@ def patched(source: str, diff: str, name: str) -> str:
     Raises:
         CannotPatch: A place is not found exactly once.
     """
+    source = f"\n{source}\n"  # the first and the last line are lines, too
     for place in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
         lines = [line or " " for line in place.splitlines()]
         before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
@@ -276,4 +286,4 @@ def patched(source: str, diff: str, name: str) -> str:
         if times != 1:
             raise CannotPatch(f"{name} this is found {times} times, not once: {before!r}")
         source = source.replace(f"\n{before}", f"\n{after}")
-    return source
+    return source[1:-1]
