@@ -19,7 +19,7 @@ from pydantic import BaseModel, create_model
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT
-from mrtr_options.sdk.single_use.reservations import Claim
+from mrtr_options.sdk.single_use.reservations import Claim, Pending
 from mrtr_options.sdk.single_use.round_state import RoundState
 from tests.bounds import SECONDS
 from tests.sdk.fakes import (
@@ -33,6 +33,7 @@ from tests.sdk.fakes import (
     who,
 )
 from tests.sdk.guarded_tool import ADA, Tool
+from tests.sdk.stores import claim
 from tests.sending import connected, text_of
 
 pytestmark = pytest.mark.anyio
@@ -138,6 +139,23 @@ async def test_a_question_that_is_asked_again_after_a_crash_keeps_the_name_of_it
         await deliver(call, again)  # without an answer, so the round is given back
         assert await deliver(call) == again
         assert text_of(await deliver(call, again, ADA)) == DONE
+
+
+async def test_an_effect_that_begins_after_its_lease_has_its_round_for_another_one(
+    path: Path,
+) -> None:
+    now = 2e9
+    with closing(sdk.SqliteStore(path, clock=lambda: now)) as store:
+        paused = await claim(store, "call", call="call", call_seconds=86400)
+        again = replace(paused, owner="another delivery")
+        await store.reserve(paused)
+        now += 61
+        assert await store.begin_effect(paused)
+        with pytest.raises(Pending):
+            await store.reserve(again)
+        now += 60
+        assert await store.take_over(again)
+        assert not await store.begin_effect(paused)
 
 
 async def test_arguments_that_a_new_version_does_not_take_are_told_with_what_was_done(

@@ -196,7 +196,7 @@ class Store(Protocol):
         ...
 
     async def begin_effect(self, claim: Claim) -> bool:
-        """Record the effects of a claim before the last one begins.
+        """Record the effects of a claim before the last one begins, within a lease of its round.
 
         Returns:
             Whether the round is still this delivery's.

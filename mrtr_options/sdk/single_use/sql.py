@@ -167,10 +167,8 @@ _LEAVE_LATEST = f"""
 UPDATE guard_rounds SET {_SHORTEN}
 WHERE call = :call AND seq < (SELECT seq FROM guard_rounds WHERE number = :number) AND keeps > 0
 """
-_OUTCOME = """
-SELECT outcome FROM guard_rounds WHERE call = :call AND outcome IS NOT NULL
-ORDER BY seq DESC LIMIT 1
-"""
+_RECORDED = "seq = (SELECT max(seq) FROM guard_rounds WHERE call = :call AND outcome IS NOT NULL)"
+_OUTCOME = f"SELECT outcome FROM guard_rounds WHERE {_RECORDED}"
 _TAKE_OVER = """
 UPDATE guard_rounds SET ends = {now} + :lease_seconds, owner = :owner, answers = :answers
 WHERE number = :number AND answers IN (:answers, '') AND outcome IS NULL
@@ -178,15 +176,17 @@ WHERE number = :number AND answers IN (:answers, '') AND outcome IS NULL
 """
 _EFFECTS = "SELECT effects FROM guard_rounds WHERE number = :number"
 _EFFECTS_OF_CALL = f"SELECT effects FROM guard_rounds WHERE {_LATEST}"
-_BEGIN_EFFECT = f"UPDATE guard_rounds SET effects = :effects WHERE {_MINE}"
+# A process that was paused for longer than its lease gets another one, unless its round is taken.
+_BEGIN_EFFECT = f"""
+UPDATE guard_rounds SET effects = :effects,
+    ends = CASE WHEN ends <= {{now}} THEN {{now}} + :lease_seconds ELSE ends END WHERE {_MINE}
+"""
 _SUSPEND = f"""
 UPDATE guard_rounds SET effects = :effects, answers = :answers, ends = {{now}} WHERE {_MINE}
 """
 _ASK = "UPDATE guard_rounds SET outcome = :outcome, asked = :asked_at WHERE"
 _ASK_AFRESH = f"{_ASK} {_LATEST} AND {_CANNOT_BE_ANSWERED}"
-_ASK_AGAIN = f"""
-{_ASK} seq = (SELECT max(seq) FROM guard_rounds WHERE call = :call AND outcome IS NOT NULL)
-"""
+_ASK_AGAIN = f"{_ASK} {_RECORDED}"
 # It is remembered for as long as one that is taken now, and no earlier run of it is recorded.
 _REOPEN = f"""
 UPDATE guard_rounds SET answers = '', owner = '',
