@@ -35,6 +35,7 @@ from pydantic_core import to_json, to_jsonable_python
 
 from mrtr_options.sdk.handler import (
     Action,
+    T,
     await_result,
     failure_of,
     refusal,
@@ -104,20 +105,19 @@ def says_not_done(error: Exception) -> bool:
     return isinstance(meant_by(error), NotDone)
 
 
-def failure_at_destination(raised: BaseException) -> Exception:
-    """Return what an effect or `settled` raised, as an error that is no answer of its tool's.
-
-    A destination that is an MCP server raises an `MCPError`, also where it does not answer.
+async def at_destination(action: Action[T]) -> T:
+    """Return the result of an effect, of `settled`, or of another look at a destination.
 
     Raises:
-        BaseException: This one; the code is stopped from outside.
+        RuntimeError: It raised an `MCPError`, as an MCP server does that does not answer: that is
+            no answer of this tool.
     """
-    error = failure_of(raised)
-    if not isinstance(meant_by(error), MCPError):
-        return error
-    failure = RuntimeError(f"{type(error).__name__}: {error}")
-    failure.__cause__ = error
-    return failure
+    try:
+        return await await_result(action())
+    except Exception as error:
+        if not isinstance(meant_by(error), MCPError):
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 @dataclass
@@ -263,9 +263,9 @@ class CallEffects:
         self.fresh.add(key)
         await self.save(self)
         try:
-            value = await await_result(effect())
+            value = await at_destination(effect)
         except BaseException as raised:
-            error = failure_at_destination(raised)
+            error = failure_of(raised)
             if says_not_done(error):
                 del self.now[key]
                 raise
@@ -307,11 +307,7 @@ async def ask_destination(key: str, settled: Settled) -> object:
     Raises:
         MCPError: -32603, it cannot say.
     """
-    try:
-        found = await await_result(settled())
-    except BaseException as raised:
-        error = failure_at_destination(raised)
-        raise error from error.__cause__
+    found = await at_destination(settled)
     if found is None:
         raise in_doubt([key])
     return found

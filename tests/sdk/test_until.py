@@ -7,6 +7,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from mcp import MCPError
 
 from examples.pay_by_link import Shop, buy
 from mrtr_options.sdk import waiting
@@ -99,6 +100,17 @@ async def test_a_frame_in_memory_waits_as_long_as_its_process_lives(is_paid: boo
     async with ContinuationStore(idle_seconds=0.1) as frames:  # its client waits all the while
         says = text_of(await deliver(frames.linear(handler), ctx=modern(CLIENT)))
     assert says == ("receipt 7" if is_paid else "'payment' was not there after 0.3 s")
+
+
+async def test_an_error_of_another_server_that_a_look_asks_is_no_answer_of_its_tool() -> None:
+    def look() -> str:
+        raise MCPError(types.REQUEST_TIMEOUT, "timed out")
+
+    async def handler(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        return result(await ctx.until("payment", look, seconds=600))
+
+    with pytest.raises(RuntimeError, match="MCPError: timed out"):
+        await deliver(keyed_replay(handler))
 
 
 async def test_the_state_of_a_long_wait_holds_its_last_turn_alone(

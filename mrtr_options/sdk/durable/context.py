@@ -25,7 +25,7 @@ from mrtr_options.sdk.durable.sealing import MAX_BYTES, length, recordable
 from mrtr_options.sdk.effects import (
     Settled,
     ask_destination,
-    failure_at_destination,
+    at_destination,
     in_doubt,
     says_not_done,
 )
@@ -37,6 +37,7 @@ from mrtr_options.sdk.handler import (
     T,
     await_result,
     check_result,
+    failure_of,
     refusal,
     refuse_generator,
 )
@@ -246,9 +247,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 if found is not False:
                     return cast("T", found)
             try:
-                return await await_result(effect(once))
+                return await at_destination(lambda: effect(once))
             except BaseException as raised:
-                error = failure_at_destination(raised)
+                error = failure_of(raised)
                 if says_not_done(error):
                     raise _Undone from error
                 if settled is None:
