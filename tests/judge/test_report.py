@@ -2,19 +2,24 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from unittest.mock import AsyncMock, MagicMock
+from unittest.mock import AsyncMock, MagicMock, Mock
 
 import anyio
 import pytest
 
 from mrtr_options.review.bench.deployments.children import START_SECONDS, CannotStart
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.messages import HUNG
 from mrtr_options.review.bench.scenario import Scenario
-from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check import targets
+from mrtr_options.review.check.breaches import GIVE_UP
 from mrtr_options.review.check.compared import measured_of_ours
+from mrtr_options.review.check.plan import Extent, Pace, Plan, Proposal
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.check.review import Review
+from mrtr_options.review.check.review import NOBODY, Review
 from mrtr_options.review.judge.guarantees import judge_history
 from mrtr_options.review.show.verdict import describe_broken, describe_judging, show
 from mrtr_options.tool.catalogue import option_named
@@ -86,6 +91,22 @@ def test_a_file_that_does_not_come_up_again_is_not_said_to_keep_the_contract(
     monkeypatch.setattr(Review, "make_plan", goes_on)
     with pytest.raises(targets.CannotJudge, match="does not load"):
         anyio.run(targets.check_file, CONTRACT, targets.Extent(only=["clean-tokyo"]))
+
+
+def test_runs_with_a_hang_are_counted_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    hung = changed(played("clean-springfield"), replies(3, text=None, nothing=HUNG))
+
+    async def run(subject: Subject, scenario: Scenario, where: object) -> History:
+        return replace(hung, scenario=scenario)
+
+    monkeypatch.setattr("mrtr_options.review.check.review.run", run)
+    report = Report("a file")
+    where = Mock(cannot=Mock(return_value=None))
+    proposal = Proposal(subject_named("E"))
+    review = Review(proposal, where, Extent(), report, NOBODY)
+    anyio.run(review.make_runs, Plan((), (), (), (), (), (), Pace()))
+    assert report.stopped_early
+    assert report.runs == GIVE_UP
 
 
 def test_the_contract_says_how_long_a_file_may_take_to_load() -> None:

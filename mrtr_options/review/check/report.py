@@ -6,12 +6,14 @@ Knows breaches and anomalies; nothing of how they were found.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.faults import names_of
 from mrtr_options.review.bench.history import History, Received
-from mrtr_options.review.bench.messages import JsonObject, Tools
+from mrtr_options.review.bench.messages import HUNG, JsonObject, Reply, Tools
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.check.breaches import GIVE_UP, Breach, breaches
 from mrtr_options.review.check.compared import Nearest, Way
 from mrtr_options.review.check.story import breach_as_json
@@ -188,13 +190,14 @@ class Report:
 
     def hold(self, history: History) -> None:
         """Hold a run against the contract."""
-        for event in history.events:
-            if isinstance(event, Received) and event.reply.tools:
-                self.tools = event.reply.tools
+        replies = [event.reply for event in history.events if isinstance(event, Received)]
+        for reply in replies:
+            self.tools = reply.tools or self.tools
         self.tasks_seen |= has_tasks(history)
-        self._note_state_only(history)
+        self._note_state_only(history.scenario, replies)
         found = breaches(history, self.tools)
-        if any(each.rule == rules.EVERY_REQUEST_IS_ANSWERED.name for each in found):
+        is_hung = any(reply.nothing == HUNG for reply in replies)  # maybe in a redeploy, unjudged
+        if is_hung or any(each.rule == rules.EVERY_REQUEST_IS_ANSWERED.name for each in found):
             self.unanswered += 1
         for each in found:
             if self.own is not None and each.rule in self.own.departs:
@@ -203,11 +206,9 @@ class Report:
             if before is None or (before.follows and not each.follows):
                 self.first[each.rule] = each
 
-    def _note_state_only(self, history: History) -> None:
-        """Note the runs in which the server sends a state without a question."""
-        replies = [event.reply for event in history.events if isinstance(event, Received)]
+    def _note_state_only(self, scenario: Scenario, replies: Sequence[Reply]) -> None:
+        """Note a run in which the server sends a state without a question."""
         if any(reply.later for reply in replies):
-            scenario = history.scenario
             is_calm = not (scenario.faults or scenario.at_effects or scenario.needs)
             where = self.state_only_calm if is_calm else self.state_only_else
             where.setdefault(scenario.name)

@@ -15,8 +15,8 @@ from mrtr_options.review.bench.deployments import Deployment
 from mrtr_options.review.bench.deployments.children import CannotStart, Children
 from mrtr_options.review.bench.deployments.remote import Remote
 from mrtr_options.review.bench.faults import Fault, names_of
-from mrtr_options.review.bench.history import History, Received
-from mrtr_options.review.bench.messages import ERAS, HUNG
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.messages import ERAS
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -278,9 +278,6 @@ class Review:
         found.take(faults, shown)
         if is_first and any(faults in found.counterexamples[name] for name in shown):
             self.report.histories[names_of(faults)] = history
-        replies = [event.reply for event in history.events if isinstance(event, Received)]
-        if any(reply.nothing == HUNG for reply in replies):
-            self.report.unanswered += 1
 
     async def _look_at_memory(self) -> None:
         """Find calls with one outcome and era of which a process holds too much, the first ones."""
