@@ -14,7 +14,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 
-from mrtr_options.review.bench.deployments import memory, processes
+from mrtr_options.review.bench.deployments import children, memory, processes
 from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Effect, Elapsed, Failed
@@ -79,6 +79,21 @@ def test_a_guard_in_processes_tries_a_round_as_often_as_one_in_memory(
     )
     processes.build(served, weather.MemoryLedger("business key"))
     assert guard.call_args.kwargs["attempts"] == subject.attempts("business key") == 2
+
+
+async def test_a_process_is_told_to_end_before_another_version_takes_its_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Told(Exception):
+        """The redeploy goes no further."""
+
+    first, second = Mock(), Mock()
+    found = children.Children(E.option, tmp_path)
+    monkeypatch.setattr(found, "_children", [first, second])
+    monkeypatch.setattr(children, "end_in_order", end := Mock(side_effect=Told))
+    with pytest.raises(Told):
+        await found.redeploy("reworded", [1])
+    end.assert_called_once_with([second])
 
 
 CLOCKS = """    import time, datetime

@@ -12,6 +12,7 @@ import re
 import signal
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -29,6 +30,9 @@ WORD_SECONDS = 2.0
 
 MOST_IN_LINE = 0.9
 """The largest share of a time that does not count, since a process is in line."""
+
+END_SECONDS = 2.0
+"""The longest time for a process to end in order, before it is killed."""
 
 OUTPUT_BYTES = 64 * 1024
 """The length of a process's output that is kept."""
@@ -193,3 +197,11 @@ class Child:
             f"line {line}, in {name}: {linecache.getline(str(file), line).strip()}"
             for line, name in found
         )
+
+
+async def end_in_order(children: Sequence[Child]) -> None:
+    """Tell processes to end, and wait for a moment until they have."""
+    for child in children:
+        child.process.terminate()
+    for child in children:
+        await child.wait_for(child.dead, END_SECONDS)

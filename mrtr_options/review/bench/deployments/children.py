@@ -32,7 +32,7 @@ from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.client import LEFT, connections, fetch_at
 from mrtr_options.review.bench.deployments import CALLS, LEDGER, Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
-from mrtr_options.review.bench.deployments.child_process import Child
+from mrtr_options.review.bench.deployments.child_process import Child, end_in_order
 from mrtr_options.review.bench.history import Crashed, Elapsed
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
@@ -59,9 +59,6 @@ START_SECONDS = 20.0
 
 DEATH_SECONDS = 0.15
 """The longest time for a process to be gone after a request that failed, which it may die of."""
-
-END_SECONDS = 2.0
-"""The longest time for a process to end in order, before it is killed."""
 
 APART = {"PYTHONHASHSEED": "1", "PYTHONOPTIMIZE": "1", "TZ": "WEST+5:45"}
 """The environment of the second process: another hash seed, `-O`, and another time zone."""
@@ -242,10 +239,7 @@ class Children:
 
     async def restart(self, keys: Keys) -> None:
         """Tell every process to end, kill those that do not, and start others."""
-        for child in self._children:
-            child.process.terminate()
-        for child in self._children:
-            await child.wait_for(child.dead, END_SECONDS)
+        await end_in_order(self._children)
         await self._end_all()
         self._keys = next_ring(self._keys, keys)
         await self._start_all()
@@ -253,6 +247,7 @@ class Children:
     async def redeploy(self, change: Change | None, chosen: Sequence[int]) -> None:
         """Replace the processes of these instances by ones with another version of the file."""
         chosen = sorted({at % len(self._versions) for at in chosen})
+        await end_in_order([self._children[instance] for instance in chosen])
         for instance in chosen:
             self._versions[instance] = change
             await self.kill(self._children[instance])
