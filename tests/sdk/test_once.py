@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from pydantic import BaseModel
 
 from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.once import Markers
@@ -46,6 +47,21 @@ async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_
     assert effect.times == 1
     assert len(booked) == 1
     assert state.done == ["audit", "another"]
+
+
+class Paid(BaseModel):
+    id: str
+
+
+async def test_a_value_that_is_json_may_be_read_as_a_model(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def pay() -> object:
+        return {"id": "1"}
+
+    pay.__annotations__["return"] = Paid
+    assert await Markers().once("pay", pay) == Paid(id="1")
+    assert caplog.text == ""
 
 
 async def test_an_effect_that_returns_the_coroutine_of_another_function_is_done() -> None:
