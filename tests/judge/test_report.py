@@ -12,7 +12,7 @@ import pytest
 from mrtr_options.review.bench.deployments.children import START_SECONDS, CannotStart
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.messages import HUNG
-from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check import targets
 from mrtr_options.review.check.breaches import GIVE_UP
@@ -20,6 +20,7 @@ from mrtr_options.review.check.compared import measured_of_ours
 from mrtr_options.review.check.plan import Extent, Pace, Plan, Proposal
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.review import NOBODY, Review
+from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge.guarantees import judge_history
 from mrtr_options.review.show.verdict import describe_broken, describe_judging, show
 from mrtr_options.tool.catalogue import option_named
@@ -91,6 +92,19 @@ def test_a_file_that_does_not_come_up_again_is_not_said_to_keep_the_contract(
     monkeypatch.setattr(Review, "make_plan", goes_on)
     with pytest.raises(targets.CannotJudge, match="does not load"):
         anyio.run(targets.check_file, CONTRACT, targets.Extent(only=["clean-tokyo"]))
+
+
+def test_what_each_client_shows_is_told_in_the_order_of_harm(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = Explored(subject_named("E"), calling(), 1)
+    for name in ("logged twice", "charged twice"):
+        found.take((), frozenset({name}))
+    show(Report("a file", explored=found, otherwise=[found]), everything=False, as_json=False)
+    rows = re.findall(
+        r"^(\w+ twice) +every call +every call$", capsys.readouterr().out, re.MULTILINE
+    )
+    assert rows == ["charged twice", "logged twice"]
 
 
 def test_runs_with_a_hang_are_counted_once_each(monkeypatch: pytest.MonkeyPatch) -> None:

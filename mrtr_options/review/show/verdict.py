@@ -26,7 +26,7 @@ from mrtr_options.review.explore import (
     not_tried_lines,
 )
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
-from mrtr_options.review.judge.anomalies import ANOMALIES, listed
+from mrtr_options.review.judge.anomalies import ANOMALIES, in_order, listed
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Verdict
 from mrtr_options.review.show.tables import COLOURS, LEGEND, build_table
@@ -117,7 +117,7 @@ def _print_risks(report: Report, *, everything: bool) -> None:
 def _print_setups(explored: Sequence[Explored]) -> None:
     """Print the least that shows each anomaly, for each client and fleet."""
     setups = [each.scenario.setup for each in explored]
-    names = dict.fromkeys(name for each in explored for name in each.counterexamples)
+    names = in_order({name for each in explored for name in each.counterexamples})
     head = ("the client", *(f"{setup.client}, {setup.fleet}" for setup in setups))
     rows = ((name, *(_least_of(each, name) for each in explored)) for name in names)
     console().print(build_table(head, rows))
