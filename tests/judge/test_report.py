@@ -52,6 +52,16 @@ def test_a_guarantee_of_its_own_that_a_run_breaks_turns_the_verdict() -> None:
         assert any("audit/bill is '3/1', not '1/1'" in line for line in told) == bool(broken)
 
 
+def test_a_guarantee_that_several_runs_break_has_one_heading() -> None:
+    own = option_named("E").guarantees
+    assert own is not None
+    wrong = own.model_copy(update={"modern_springfield": "1/1", "readable": False})
+    seen = judge_history(played("clean-springfield"), wrong)
+    report = Report("a file", wrong, observations=[seen, replace(seen, deployment="two")])
+    told = [(heading.split()[1], len(lines)) for heading, _, lines in describe_broken(report)]
+    assert told == [("modern-clean-springfield-counts:", 2), ("state-sealed:", 2)]
+
+
 def test_a_report_names_the_runs_with_a_state_and_no_question() -> None:
     state_only = replies(1, questions={}, schemas={}, later=True)
     report = Report("a file")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from rich.padding import Padding
@@ -29,6 +28,7 @@ from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.judge.anomalies import ANOMALIES, in_order, listed
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Verdict
+from mrtr_options.review.judge.properties import Property
 from mrtr_options.review.show.tables import COLOURS, LEGEND, build_table
 from mrtr_options.terminal import console, plural, print_json
 from mrtr_options.tool.notation import DEFAULT, DEFAULT_FOR_ALL, as_in, in_text, titled
@@ -294,9 +294,11 @@ def describe_broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
     if report.breaches and report.raised:
         others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
         yield f"what its code raised{others}:", False, report.raised[0].splitlines()
-    for guarantee, runs in groupby(report.broken, lambda each: each[0]):
-        seen = [(at, at.breaks[guarantee.name]) for _, at in runs]
-        lines = [f"{at.schedule} ({at.era}, {at.deployment}): {why}" for at, why in seen]
+    runs: dict[Property, list[str]] = {}
+    for guarantee, at in report.broken:
+        told = f"{at.schedule} ({at.era}, {at.deployment}): {at.breaks[guarantee.name]}"
+        runs.setdefault(guarantee, []).append(told)
+    for guarantee, lines in runs.items():
         yield f"breaks {guarantee.name}: {guarantee.says}", True, lines
 
 
