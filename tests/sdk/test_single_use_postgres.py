@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import pytest
 
@@ -142,6 +143,30 @@ async def test_a_connection_that_stalls_is_broken_off_and_replaced(
         monkeypatch.setattr(store, "_connect", lambda: (serve_again(), connect())[1])
         assert await store.record(held, "outcome")
     assert await take(store, "number") == "outcome"
+
+
+async def test_a_process_that_is_paused_in_a_transaction_keeps_the_others_out_for_seconds(
+    store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pause(connection: object) -> None:
+        """Do not break a connection off: the process is paused."""
+
+    monkeypatch.setattr(guards_database, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(guards_database, "_break_off", pause)
+    held = await claim(store, "number")
+    assert await store.reserve(held) is None
+    recorded: list[bool] = []
+    paused: Any
+    with closing(PostgresStore(url)) as paused, anyio.fail_after(SECONDS):
+
+        def lock_and_pause() -> None:
+            with paused._transaction():
+                paused._execute("LOCK TABLE guard_rounds", {})
+                if not recorded:
+                    recorded.append(anyio.from_thread.run(store.record, held, "outcome"))
+
+        await paused._use(lock_and_pause)  # again, on a new connection
+    assert recorded == [True]
 
 
 async def test_a_database_that_does_not_answer_refuses_rounds_in_bounded_time(

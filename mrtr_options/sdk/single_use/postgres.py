@@ -18,7 +18,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -97,8 +97,16 @@ class PostgresStore(SqlStore):
     def _execute(self, statement: str, values: Values) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._db.execute(_spelled(statement), values)
 
-    def _transaction(self) -> AbstractContextManager[object]:
-        return self._db.transaction()
+    @contextmanager
+    def _transaction(self) -> Generator[None]:
+        """Run a block in a transaction, which the database ends if this process is paused in it.
+
+        It would hold its locks against all others.
+        """
+        limit = f"SET LOCAL idle_in_transaction_session_timeout = {int(STALL_SECONDS * 1000)}"
+        with self._db.transaction():
+            self._db.execute(limit.encode())
+            yield
 
     @contextmanager
     def _alone(self, claim: Claim, seen: Seen) -> Generator[None]:
@@ -120,7 +128,7 @@ class PostgresStore(SqlStore):
                 try:
                     with self._bounded():
                         return use()
-                except psycopg.OperationalError:
+                except psycopg.Error:
                     if not self._db.closed:
                         raise
                     self._db = self._connect()
