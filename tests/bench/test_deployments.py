@@ -112,6 +112,27 @@ async def test_time_passes_for_each_clock_that_a_strangers_file_reads(tmp_path: 
     assert [400 <= seconds < 400 + SECONDS for seconds in passed] == [True, True]
 
 
+OWN_BILL = """    with sqlite3.connect(LEDGER) as ledger:
+        ledger.execute("INSERT INTO effects (kind, subject, at) VALUES ('bill', ?, '')", (place,))
+"""
+OWN_LEDGER = """
+import os, sqlite3
+LEDGER = os.environ["MRTR_LEDGER"]
+"""
+
+
+async def test_an_effect_that_a_file_writes_by_itself_counts_beside_those_through_the_ledger(
+    tmp_path: Path,
+) -> None:
+    stranger = tmp_path / "stranger.py"
+    source = E.option.source.replace("    await desk.bill(place)\n", OWN_BILL)
+    stranger.write_text(source + OWN_LEDGER, encoding="utf-8")
+    history = await run(Subject(option_at(stranger)), calling("Tokyo"))
+    effects = [event.effect.kind for event in history.events if isinstance(event, Effect)]
+    assert effects == ["audit", "audit", "bill"]
+    assert not history.can_strike
+
+
 async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
     shared_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

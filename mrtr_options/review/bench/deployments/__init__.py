@@ -12,6 +12,7 @@ import logging
 import os
 import pkgutil
 import tempfile
+from collections import Counter
 from collections.abc import Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
@@ -83,7 +84,6 @@ class Instances:
         self.name = "one" if instances == 1 else "two"
         self.recording = Recording()
         self.can_strike = True
-        self._effects_seen = 0
 
     async def send(
         self,
@@ -129,12 +129,20 @@ class Instances:
     async def collect(self) -> None:
         """Record the effects that could not be recorded as they happened."""
 
-    async def _record_new(self, ledger: weather.Ledger) -> None:
-        """Record the effects that a ledger has gained since the last look."""
+    async def _record_new(self, ledger: weather.Ledger) -> bool:
+        """Record the effects of a ledger that no event has. Return whether there are any."""
         effects = await ledger.effects()
-        for effect in effects[self._effects_seen :]:
+        events = [event for event in self.recording.events if isinstance(event, Effect)]
+        known = Counter(event.effect for event in events if not event.absorbed)
+        new: list[weather.Effect] = []
+        for effect in effects:
+            if known[effect]:
+                known[effect] -= 1
+            else:
+                new.append(effect)
+        for effect in new:
             self.recording.append(Effect(None, None, effect))
-        self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
+        return bool(new)
 
 
 @dataclass(frozen=True)

@@ -450,7 +450,8 @@ class MemoryInstances(Instances):
             self.fault = None
         if scope in self.left or sent_to.has_died:  # the response may have been faster
             reply = Reply(nothing=LOST)
-        await self.collect()
+        if not (self.used and self.at_work):  # an effect may be on its way through the ledger
+            await self.collect()
         return reply
 
     async def restart(self, keys: Keys) -> None:
@@ -494,6 +495,5 @@ class MemoryInstances(Instances):
         self.recording.append(Failed(instance, self.recording.sending_at(instance), effect.kind))
 
     async def collect(self) -> None:
-        if self._foreign and not self.used:  # its code writes to the file by itself
-            await self._record_new(self._ledger)
-            self.can_strike = self.can_strike and not self._effects_seen
+        if self._foreign and await self._record_new(self._ledger):
+            self.can_strike = False  # its code writes to the file by itself
