@@ -12,7 +12,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
-from mcp.server import Server
+from mcp.server import MCPServer, Server
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -167,6 +167,19 @@ async def test_a_result_is_held_against_what_its_model_writes(serve: Serve) -> N
         await client.list_tools()
         result = await client.call_tool("book_table", {"guest": "Ada"})
     assert result.structured_content == said == {"name": "Ada", "day": "01 Dec", "nights": 1}
+
+
+async def test_a_tool_whose_name_is_taken_leaves_the_other_tool_as_it_is() -> None:
+    server = MCPServer("restaurant")
+
+    @server.tool()
+    async def book_table() -> Booking:
+        raise NotImplementedError
+
+    before = await server.list_tools()
+    sdk.protect(server)
+    tool().add_to(server)
+    assert await server.list_tools() == before
 
 
 class Tip(BaseModel):

@@ -309,11 +309,11 @@ def _add_to_high_tier(tool: Tool, server: MCPServer[Any]) -> None:
         tool.name,
         description=tool.description,
         annotations=tool.annotations,
-        structured_output=False,
+        structured_output=False,  # the SDK would list, and check, what the model reads
     )
-    # The SDK would list what the model reads, and have the model read what it wrote.
     made = cast("Any", server)._tool_manager.get_tool(tool.name)
-    made.fn_metadata.output_schema = tool.listed.output_schema
+    if made.fn is call:  # and no other tool has the name
+        made.fn_metadata.output_schema = tool.listed.output_schema
 
 
 def _parameters_of(tool: Tool, name_of_context: str) -> list[inspect.Parameter]:
