@@ -176,10 +176,10 @@ async def test_a_tool_whose_name_is_taken_leaves_the_other_tool_as_it_is() -> No
     async def book_table() -> Booking:
         raise NotImplementedError
 
-    before = await server.list_tools()
     sdk.protect(server)
     tool().add_to(server)
-    assert await server.list_tools() == before
+    (listed,) = await server.list_tools()
+    assert listed.output_schema is not None
 
 
 class Tip(BaseModel):
