@@ -266,15 +266,14 @@ def keeps(schema: JsonObject | None, content: object) -> bool:
     return validator.is_valid(content)
 
 
-def check_form(key: str, validator: Any, response: types.ElicitResult) -> JsonObject | None:
+def check_form(key: str, validator: Any, response: types.ElicitResult) -> JsonObject:
     """Hold the content of an accepted form against its schema, and leave out fields that are null.
 
     Raises:
         BadAnswer: It does not keep the schema; in words that do not show it back.
     """
-    content: Any = response.content
-    if content is not None:
-        content = {name: value for name, value in content.items() if value is not None}
+    said = response.content or {}  # a client may send none where no field is required
+    content: Any = {name: value for name, value in said.items() if value is not None}
     wrong = next(validator.iter_errors(content), None)
     if wrong is None:
         return content

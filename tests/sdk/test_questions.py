@@ -11,7 +11,7 @@ from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk.capabilities import can_ask, kinds
 from mrtr_options.sdk.questions import Inquiry, kind_of, read_answer
-from tests.sdk.fakes import FakeSession, capabilities, modern, of_session, params
+from tests.sdk.fakes import FakeSession, capabilities, modern, of_session, params, who
 
 
 class State(BaseModel):
@@ -118,6 +118,17 @@ def test_a_link_to_this_machine_needs_no_https(host: str) -> None:
     for url in (f"http://{host}/7", "https://pay.example/7?to=a%20b#c"):
         shown: Any = sdk.link("it", "Pay.", url).request.params
         assert shown.url == url
+
+
+class Note(BaseModel):
+    note: str = "none"
+
+
+def test_a_form_that_needs_no_field_may_be_accepted_without_content() -> None:
+    accepted = types.ElicitResult(action="accept")
+    assert read_answer(sdk.Question("it", "A note?", Note), accepted) == Note()
+    with pytest.raises(sdk.BadAnswer, match="name: Field required"):
+        read_answer(who("it"), accepted)
 
 
 def test_no_to_an_address_is_no() -> None:
