@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import anyio
@@ -79,6 +80,28 @@ def test_a_guard_in_processes_tries_a_round_as_often_as_one_in_memory(
     )
     processes.build(served, weather.MemoryLedger("business key"))
     assert guard.call_args.kwargs["attempts"] == subject.attempts("business key") == 2
+
+
+async def test_a_client_that_leaves_ends_each_delivery_of_its_request(tmp_path: Path) -> None:
+    async def until_gone(*sent: Any) -> Reply:
+        _, _, _, gone, _ = sent
+        await gone.wait()
+        return Reply(nothing=LOST)
+
+    ledger = weather.SqliteLedger(tmp_path / "ledger.sqlite").path
+    child = children.Child(Mock(), "", Mock(), Mock())
+    servers = Mock(hang_seconds=SECONDS, ledger_file=ledger, fetch=until_gone)
+    servers.child.return_value = child
+    found = children.ChildInstances(servers, 1, "ignores keys")
+    found.death_seconds = 0
+    await found.arm(None)
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(found.send, 0, Request("Tokyo"))
+            await anyio.wait_all_tasks_blocked()
+            await found.let_client_leave()
+    found.close()
 
 
 async def test_a_process_is_told_to_end_before_another_version_takes_its_place(
