@@ -2,8 +2,10 @@
 
 import inspect
 
-MOST = 1e12
-"""The largest number that is taken: what is made of it fits into a database's columns."""
+MOST = 1e11
+"""The largest number that is taken. A time so many seconds from now has a year of four digits, and
+what is made of it fits into a database's columns.
+"""
 
 
 def check_numbers(user: str, *numbers: object) -> None:

@@ -138,7 +138,7 @@ def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], o
         make(of)
 
 
-@pytest.mark.parametrize("number", [0, -1, 1e30, math.inf, math.nan, "5"])
+@pytest.mark.parametrize("number", [0, -1, 1e12, math.inf, math.nan, "5"])
 @pytest.mark.parametrize(
     ("make", "name"),
     [
