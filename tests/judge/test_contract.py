@@ -3,14 +3,17 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeGuard
+from unittest.mock import AsyncMock
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
+from mrtr_options.review.bench.client import fetch
 from mrtr_options.review.bench.history import Answered, Asked, Event, Received
-from mrtr_options.review.bench.messages import HUNG, Reply
+from mrtr_options.review.bench.messages import HUNG, JsonObject, Reply, Request
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
@@ -157,6 +160,7 @@ def form(*units: str, **more: str) -> dict[str, Any]:
 
 
 OTHER_FORM = form("imperial", "metric")
+NUMBERS = {"required": 5, "properties": {"units": {"enum": 5}}}
 ANY_LOCATION = {"weather": {"inputSchema": {"properties": {"location": True}}}}
 OTHER_TITLE = form("metric", "imperial", title="System")
 
@@ -182,6 +186,7 @@ TRACES = (
         (SPRINGFIELD, replies(3, blocks=("text", "image")), "content-is-one-text"),
         (SPRINGFIELD, replies(2, schemas=OTHER_FORM), IN_ORDER),
         (SPRINGFIELD, replies(2, schemas={"units": {"properties": {"units": True}}}), IN_ORDER),
+        (SPRINGFIELD, replies(2, schemas={"units": NUMBERS}), IN_ORDER),
         (SPRINGFIELD, replies(2, questions={"units": f"Which units for {MISSOURI}?"}), IN_ORDER),
         (SPRINGFIELD, replies(1, others={"more": "roots/list"}), IN_ORDER),
         (SPRINGFIELD, replies(1, malformed="content: field required"), "content-is-one-text"),
@@ -331,3 +336,20 @@ def test_a_reply_of_no_kind_is_put_into_words() -> None:
     history = changed(played("clean-tokyo"), replies(1, questions={}, schemas={}, state=None))
     assert violations(history)[0].came == "neither a question nor a state"
     assert Reply().is_result is False
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        ({"inputRequests": {}, "requestState": {"id": 1}}, "state: Input should be a valid string"),
+        ({"content": [{"type": 5, "text": "x"}]}, "blocks.0: Input should be a valid string"),
+        ({"taskId": "1", "status": ["working"]}, "status: Input should be a valid string"),
+    ],
+)
+def test_a_field_of_another_type_is_not_of_the_protocol(sent: JsonObject, says: str) -> None:
+    send_request = AsyncMock(return_value=SimpleNamespace(root=sent))
+    session = SimpleNamespace(
+        send_request=send_request, initialize_result=None, discover_result=None
+    )
+    client: Any = SimpleNamespace(session=session)
+    assert anyio.run(fetch, client, Request("Tokyo")).malformed == says

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Literal, cast
 
 import mcp_types as types
+from pydantic import TypeAdapter
 
 from mrtr_options.demo.call import ERAS as ERAS
 from mrtr_options.demo.call import Era
@@ -186,6 +187,18 @@ class Reply:
         return _compared(self) == _compared(other)
 
 
+def checked_reply(**fields: Any) -> Reply:
+    """Return a reply with these fields, which a server may have filled with anything.
+
+    Raises:
+        ValidationError: One is of another type than the protocol's.
+    """
+    return _REPLY.validate_python(fields)
+
+
+_REPLY = TypeAdapter(Reply)
+
+
 _compared = attrgetter("text", "is_error", "structured", "code", "questions", "schemas", "status")
 
 
@@ -209,6 +222,22 @@ def fields_of(schema: JsonObject) -> dict[str, JsonObject]:
         return {}
     fields = cast("dict[str, Any]", properties).items()
     return {name: part if isinstance(part, dict) else {} for name, part in fields}
+
+
+def form_in_words(schema: JsonObject) -> str:
+    """Return the fields of a form with their choices, and those that need no value."""
+    fields = fields_of(schema)
+    parts = [
+        f"{name}: {', '.join(_texts_in(part.get('enum'))) or '?'}" for name, part in fields.items()
+    ]
+    required = _texts_in(schema.get("required"))
+    missing = [name for name in fields if name not in required]
+    return "; ".join(parts + [f"{name} is not required" for name in missing])
+
+
+def _texts_in(found: object) -> list[str]:
+    """Return the values of a list as texts; none of what is no list."""
+    return [str(each) for each in cast("list[object]", found)] if isinstance(found, list) else []
 
 
 _DECLARED: dict[Declares, types.ElicitationCapability] = {

@@ -36,6 +36,7 @@ from mrtr_options.review.bench.messages import (
     Reply,
     Request,
     as_json,
+    checked_reply,
     declared_by,
     fields_of,
 )
@@ -443,14 +444,14 @@ def _read(found: JsonObject) -> Reply:
     }
     if "error" in found:  # a failed task's; not if it failed before its id was handed out
         error = found["error"]
-        return Reply(
+        return checked_reply(
             **described, code=error["code"], message=error["message"], data=error.get("data")
         )
     result: JsonObject = found.get("result") or found
     # `resultType` says what a response is. Some servers send "content" with questions, too.
     if "content" in result and result.get("resultType") != "input_required":
         blocks: list[JsonObject] = result["content"] or []
-        return Reply(
+        return checked_reply(
             **described,
             text="\n".join(block["text"] for block in blocks if block["type"] == "text"),
             is_error=result.get("isError", False),
@@ -460,7 +461,7 @@ def _read(found: JsonObject) -> Reply:
         )
     requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
     state = found.get("requestState")
-    return Reply(
+    return checked_reply(
         **described,
         **_asking(requests),
         state=state,

@@ -33,7 +33,7 @@ from mrtr_options.review.bench.history import (
     Sent,
     readable_state,
 )
-from mrtr_options.review.bench.messages import HUNG, JsonObject, Reply, Request, as_json, fields_of
+from mrtr_options.review.bench.messages import HUNG, Reply, Request, as_json, form_in_words
 from mrtr_options.review.bench.steps import Change
 from mrtr_options.tool.server import TOOL
 
@@ -443,7 +443,7 @@ def describe_reply(reply: Reply) -> str:
     if reply.later:
         return "a state and no question"
     asked = [
-        f"{quoted(message)} ({_form_in_words(reply.schemas[key])})"
+        f"{quoted(message)} ({form_in_words(reply.schemas[key])})"
         for key, message in reply.questions.items()
     ]
     asked += reply.others.values()
@@ -482,15 +482,6 @@ def _reply(reply: Reply) -> tuple[tuple[str, ...], str, Tone]:
         names = ", ".join(map(reply.name_of, reply.questions))
         return (f"input required: {', '.join(reply.questions)}",), f"asks {names}", "question"
     return ((describe_reply(reply),), describe_reply(reply), "") if reply.later else ((), "", "")
-
-
-def _form_in_words(schema: JsonObject) -> str:
-    fields = fields_of(schema)
-    parts = [
-        f"{name}: {', '.join(map(str, part.get('enum') or ['?']))}" for name, part in fields.items()
-    ]
-    missing = [name for name in fields if name not in (schema.get("required") or [])]
-    return "; ".join(parts + [f"{name} is not required" for name in missing])
 
 
 def _short(text: str) -> str:
