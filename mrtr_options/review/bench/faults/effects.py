@@ -95,7 +95,7 @@ async def unsure(effect: ArrivingEffect, arrive: Arrive) -> None:
     tried="script",
 )
 async def once(effect: ArrivingEffect, arrive: Arrive) -> None:
-    effect.fail(once=True)
+    effect.fail()
 
 
 @fault_at_effects(

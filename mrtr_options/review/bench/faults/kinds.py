@@ -251,8 +251,8 @@ class ArrivingEffect(Struck, Protocol):
     to (`ledger_file`).
     """
 
-    def fail(self, *, once: bool = False) -> NoReturn:
-        """Report that the effect failed; `once` is for the first try in a round alone."""
+    def fail(self) -> NoReturn:
+        """Report that the effect failed."""
         ...
 
     async def take_long(self, seconds: float) -> None:

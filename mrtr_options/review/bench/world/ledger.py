@@ -79,7 +79,7 @@ class FaultyLedger:
             self.note_failure(effect)
             raise
 
-    def fail(self, *, once: bool = False) -> NoReturn:
+    def fail(self) -> NoReturn:
         raise OSError(DESTINATION_IS_DOWN)
 
     async def take_long(self, seconds: float) -> None:

@@ -87,6 +87,7 @@ class Arming:
     Attributes:
         kind: The kind of effect.
         last: The number of the last effect before the fault was armed.
+        lasts: Whether the fault happens at each try (`faults.kinds.Kind`).
         triggers: The triggers that the database gets, by name.
         lock_seconds: The time for which somebody else writes to the file.
         afterwards: The end of an instance or a client once the effect is in the file; None for a
@@ -97,6 +98,7 @@ class Arming:
 
     kind: weather.EffectKind
     last: int
+    lasts: bool
     triggers: dict[str, str] = field(default_factory=dict[str, str])
     lock_seconds: float = 0.0
     afterwards: Callable[[Struck], Awaitable[None]] | None = None
@@ -109,7 +111,7 @@ class Arming:
         """Return what the database has to do for a fault; None for one that is not at effects."""
         if fault is None or fault.at is None or fault.at_effect is None:
             return None
-        arming = Arming(fault.at, last)
+        arming = Arming(fault.at, last, fault.lasts)
         with suppress(StopIteration, _HasFailed):
             fault.at_effect(arming, arming.arrive).send(None)
         return arming
@@ -117,12 +119,13 @@ class Arming:
     async def arrive(self) -> None:
         self._has_arrived = True
 
-    def fail(self, *, once: bool = False) -> NoReturn:
+    def fail(self) -> NoReturn:
         if self._has_arrived:
             self.is_late = True
             self._before_effect(_wait_once(UNSURE))
         else:
-            self._before_effect(_wait_once(0) if once else f"RAISE(ABORT, '{DESTINATION_IS_DOWN}')")
+            always = f"RAISE(ABORT, '{DESTINATION_IS_DOWN}')"
+            self._before_effect(always if self.lasts else _wait_once(0))
         raise _HasFailed
 
     async def take_long(self, seconds: float) -> None:
