@@ -20,7 +20,8 @@ Named calls
 Each round of a named call has the call's name, and a first request is answered by the latest of
 them: one read, however many rounds there were. As soon as a round is recorded, those before it are
 remembered for no longer than rounds without a name, so an ended call is one row. A name that is
-free again is taken by another call; the rounds of the old one are set aside.
+free again is taken by another call; the rounds of the old one are set aside, and an answer to its
+question is refused.
 
 Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the
 one that took it over. Only that one records its outcome or gives it back. What belongs together is
