@@ -73,6 +73,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["schedules", "fork"], "fork is a schedule; write python -m mrtr_options play E fork"),
         (["schedules", "E"], "subjects are played with --run"),
         (["diff", "E"], "diff takes two options"),
+        (["play", "x" * 300 + ".py"], "xx.py: File name too long"),
         (["diff", "--stat", "--all"], "diff --stat counts author code"),
         (["diff", "E", "examples/"], "examples/ is a folder; name a Python file"),
         (["matrix", "--options", ","], "--options names no option"),
