@@ -112,9 +112,9 @@ def run(args: argparse.Namespace) -> int:
     also = asked_kinds(args.also)
     extent = Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only, also, args.words)
     report = _review(args, extent)
+    show(report, everything=args.all, as_json=args.json)
     if html is not None:
         _write_page(report, html)
-    show(report, everything=args.all, as_json=args.json)
     return 0 if report.holds else 1
 
 
