@@ -1,12 +1,13 @@
 """The methods that the contexts of all handlers share that await their answers (H, J, K, L).
 
-Knows `questions` and `waiting`.
+Knows `effects`, `questions` and `waiting`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar, overload
 
 import mcp_types as types
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.capabilities import Kinds
+from mrtr_options.sdk.effects import at_destination
 from mrtr_options.sdk.handler import Action, T
 from mrtr_options.sdk.questions import AnswerT, AnyQuestion, Inquiry, assume_answer, kind_of
 from mrtr_options.sdk.waiting import POLL_SECONDS, NotInTime
@@ -107,7 +109,8 @@ class AsksTogether(ABC):
         check_numbers("until", seconds, poll_seconds)
         if link is not None:
             await self.elicit(link)
-        found = await self._look_until(key, check, seconds, poll_seconds)
+        look = partial(at_destination, check)
+        found = await self._look_until(key, look, seconds, poll_seconds)
         if found is None:
             raise NotInTime(key, seconds)
         return found

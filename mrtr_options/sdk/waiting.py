@@ -3,7 +3,7 @@
 A link's acceptance is the user's consent to open it. Whether they did what the page asks is known
 elsewhere, and a tool asks there: `ctx.until(...)` of options H, J, K and L.
 
-Knows anyio, `effects` and `handler`.
+Knows anyio and `handler`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 import anyio
 
-from mrtr_options.sdk.effects import at_destination
-from mrtr_options.sdk.handler import Action, T
+from mrtr_options.sdk.handler import Action, T, await_result
 
 GO_ON = "mrtr-go-on"
 """The key of the form that asks a user whether to wait further."""
@@ -51,7 +50,7 @@ async def poll(
     """
     while True:
         seconds = left()
-        value = await at_destination(check)
+        value = await await_result(check())
         if value or seconds <= 0:
             return value or None
         await anyio.sleep(min(poll_seconds, seconds))
