@@ -64,13 +64,14 @@ def test_an_answer_that_went_to_a_question_which_was_not_asked_is_told_from_a_qu
     assert reading.leaves_out_a_question is not is_asked_again
 
 
-@pytest.mark.parametrize("call", [1, 2])
-def test_a_question_that_another_call_was_asked_is_skipped_in_this_one(call: int) -> None:
-    calls = [Sent(number, number, 0, number, 0, Request("Tokyo")) for number in (1, 2)]
-    end = Received(1, 1, 0, 1, 0, REPORT)
-    events = (*calls, replace(ASKED, call=call), BILLED, end)
+@pytest.mark.parametrize("user", ["Ann", "Bob"])
+def test_a_question_that_another_user_was_asked_is_skipped(user: str) -> None:
+    first, second = Request("Tokyo", principal="Ann"), Request("Tokyo", principal=user)
+    calls = [Sent(1, 1, 0, 1, 0, first), Sent(2, 2, 0, 2, 0, second)]
+    ends = [Received(number, number, 0, number, 0, REPORT) for number in (2, 1)]
+    events = (*calls, replace(ASKED, call=2), BILLED, *ends)
     shown = anomalies_in(History("N", calling("Tokyo"), "one", 1, events))
-    assert ("question skipped" in shown) is (call == 2)
+    assert ("question skipped" in shown) is (user == "Bob")
 
 
 @pytest.mark.parametrize(

@@ -299,10 +299,15 @@ class HistoryReading:
 
     @property
     def was_asked_last(self) -> bool:
-        """Return whether the user of call 1 was shown the last question, if their client can."""
-        asked = [each for each in self.history.events if isinstance(each, Asked) and each.call == 1]
+        """Return whether the user of call 1 was shown the last question, if their client can.
+
+        It counts as well in another call of theirs, as of the same name.
+        """
+        users = {sent.call: sent.request.principal for sent, _ in self.exchanges}
+        asked = [each for each in self.history.events if isinstance(each, Asked)]
+        asked_them = [each.name for each in asked if users.get(each.call) == users.get(1)]
         can_be_asked = all(sent.request.asks for sent, _ in self.exchanges if sent.call == 1)
-        return "units" in [each.name for each in asked] or not can_be_asked
+        return "units" in asked_them or not can_be_asked
 
     @property
     def never_ends(self) -> bool:
