@@ -375,12 +375,15 @@ async def test_who_says_no_after_an_effect_hears_of_the_calls_name_if_it_has_one
 
     async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         with suppress(MCPError):
-            await ctx.step("reserve", reserve, settled=lambda: None)
+            # Temporal asks this before the first try as well.
+            await ctx.step("reserve", reserve, settled=lambda: None if is_lost else False)
         await ctx.elicit(who("one"))
         return result("never")
 
     async with taking(engine, None, handler, how=how) as client:
-        task = await client.until(await client.call(), "input_required")
+        # Another name than that of the other row: the fleet's engine keeps its calls.
+        begun = await client.send("tools/call", name="tool", arguments={"x": hears})
+        task = await client.until(begun, "input_required")
         await client.update(task, {"one": {"action": "decline"}})
         ended = await client.until(task, "completed")
     told = " ".join(each["text"] for each in ended["result"]["content"])
