@@ -1,9 +1,6 @@
 """Tests of how faults, clients and anomalies are declared: wrong words, taken names are refused."""
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,19 +11,14 @@ from pydantic import ValidationError
 
 from mrtr_options.names import by_name
 from mrtr_options.review.bench.client import client_of, fetch
-from mrtr_options.review.bench.deployments.child import FaultyConnection
 from mrtr_options.review.bench.faults import KINDS, parse
 from mrtr_options.review.bench.faults.kinds import Outgoing, SendOn
-from mrtr_options.review.bench.history import Recording
 from mrtr_options.review.bench.messages import LOST, Era, Reply, Request
 from mrtr_options.review.bench.policies import policy
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.bench.world.ledger import DESTINATION_IS_DOWN
-from mrtr_options.review.bench.world.ledger_file import ForeignLedger
 from mrtr_options.review.judge.anomalies import anomaly
-from mrtr_options.tool.weather import SqliteLedger
 
 
 @pytest.mark.parametrize("wrong", [{"phase": "later"}, {"tried": "never"}, {"at": "refund"}])
@@ -72,30 +64,6 @@ def test_a_fault_that_does_not_send_its_request_on_is_refused(
         anyio.run(run, subject_named("E"), calling().under(parse("lost3")))
     (error,) = raised.value.exceptions
     assert str(error).startswith("lost: a fault has to send its request on")
-
-
-@pytest.mark.parametrize("isolation", [None, "DEFERRED"], ids=["autocommit", "transaction"])
-def test_an_effect_that_is_told_as_failed_is_in_the_ledger_and_nothing_else_fails(
-    isolation: Any, tmp_path: Path
-) -> None:
-    file = SqliteLedger(tmp_path / "ledger.sqlite").path
-    ledger = ForeignLedger(file, Recording())
-    ledger.arm("unsure@bill")
-
-    def bill() -> None:
-        effects.execute("INSERT INTO effects (kind, subject, at) VALUES ('bill', 'Tokyo', '')")
-        if effects.in_transaction:
-            effects.commit()
-
-    with (
-        closing(ledger),
-        closing(FaultyConnection(file, isolation_level=isolation)) as effects,
-        closing(FaultyConnection(":memory:")) as store,
-    ):
-        with pytest.raises(sqlite3.OperationalError, match=DESTINATION_IS_DOWN):
-            bill()
-        store.commit()
-        assert ledger.since_armed()
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
