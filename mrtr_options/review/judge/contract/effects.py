@@ -127,8 +127,9 @@ def _find_missing(calls: Calls) -> Iterator[Problem]:
     wanted: dict[tuple[int, str, str], Exchange] = {}
     at: dict[tuple[str, str, int], list[int]] = {}  # when an effect happened that may be a call's
     for turn, effect in calls.effects:
+        subject = in_one_form(effect.effect.subject)  # the repeat may come in other words
         for root in {one.root for one in calls.at_work(turn)}:
-            at.setdefault((effect.effect.kind, effect.effect.subject, root), []).append(turn)
+            at.setdefault((effect.effect.kind, subject, root), []).append(turn)
     for one in calls.responses:
         for each in one.allowed:
             if isinstance(each, Reports) and each.bill and each.fits(one.reply):
@@ -136,17 +137,17 @@ def _find_missing(calls: Calls) -> Iterator[Problem]:
                 wanted.setdefault((one.root, location, each.bill), one)
 
     bills = [
-        [turn for turn in at.get(("bill", place, root), ()) if turn < one.ended]
+        [turn for turn in at.get(("bill", in_one_form(place), root), ()) if turn < one.ended]
         for (root, _, place), one in wanted.items()
     ]
     without = {*_find_unmatched(bills)}
     found = zip(wanted.items(), bills, strict=True)
-    for number, (((root, _, place), one), billed) in enumerate(found):
+    for number, (((root, asked_for, place), one), billed) in enumerate(found):
         location = location_of(one.request)
         if number in without:  # then there is no bill for an audit to come before
             unbilled = f"none before {describe_reply(one.reply)}"
             yield one.breaks(rules.A_REPORT_IS_BILLED, f"a bill of {place!r}", unbilled)
-        elif not any(turn < max(billed) for turn in at.get(("audit", location, root), ())):
+        elif not any(turn < max(billed) for turn in at.get(("audit", asked_for, root), ())):
             yield one.breaks(
                 rules.AUDIT_COMES_FIRST, f"an audit of {quoted(location)} before the bill", "none"
             )
