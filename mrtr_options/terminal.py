@@ -111,7 +111,8 @@ def run(command: Callable[[], int]) -> int:
         _drop_output()
         return 0
     except OSError as error:
-        if error.errno in (errno.ENAMETOOLONG, errno.EACCES):
+        is_of_a_file = error.filename is not None
+        if is_of_a_file and error.errno in (errno.ENAMETOOLONG, errno.EACCES):
             refuse(f"cannot use {error.filename}: {error.strerror}")
         if error.errno != errno.ENOSPC:
             raise

@@ -1,5 +1,6 @@
 """Tests of the command line: the tour, refusals, a missing environment, a non-UTF-8 terminal."""
 
+import errno
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from documents.explored import FILE
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
 from mrtr_options.review.bench.world.starting import program
+from mrtr_options.terminal import run
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import KEY
@@ -35,6 +37,17 @@ def test_the_tour_has_the_explored_bills_of_every_option() -> None:
         assert row["clean"]["bill"] == 1
         assert row["resends"]["bill"] == (2 if (letter, "resends") in twice else 1)
         assert row["calls_again"]["bill"] == (2 if (letter, "calls again") in twice else 1)
+
+
+@pytest.mark.parametrize("file", ["locked/mine.py", None])
+def test_a_file_that_may_not_be_read_is_refused_and_another_failure_is_not(
+    file: str | None,
+) -> None:
+    def fail() -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", file)
+
+    with pytest.raises(PermissionError if file is None else SystemExit):
+        run(fail)
 
 
 def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(

@@ -108,7 +108,7 @@ async def test_a_process_is_told_to_end_before_another_version_takes_its_place(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class Told(Exception):
-        """The redeploy goes no further."""
+        """An exception at which the redeploy ends."""
 
     first, second = Mock(), Mock()
     found = children.Children(E.option, tmp_path)
