@@ -91,9 +91,6 @@ MUTANTS = {
         "    " * 4 + "seen = self._look_at(claim, values)",
         "    " * 4 + "pass",
     ),
-    "takes a round however old it is by now": Slip(
-        sql, "_TAKE", "AND {now} BETWEEN :good_from AND :good_until", ""
-    ),
     "takes the oldest round for the latest": Slip(sql, "_SEE_CALL", "max(seq)", "min(seq)"),
     "sets an old round aside without its number": Slip(
         sql, "_SET_ASIDE", "number || '.' || CAST(seq AS TEXT)", "'aside'"
@@ -130,6 +127,9 @@ MUTANTS = {
 }
 
 OF_STORES = {
+    "takes a round however old it is by now": Slip(
+        sql, "_TAKE", "AND {now} BETWEEN :good_from AND :good_until", ""
+    ),
     "compares the epoch off by one when it takes a round": Slip(
         sql.SqlStore, "_keeps", "int(epoch) + EPOCHS if", "int(epoch) + EPOCHS + 1 if"
     ),
@@ -145,7 +145,10 @@ OF_STORES = {
         sql, "_REOPEN", "answers = '', ", ""
     ),
 }
-"""The mutants that the machine of stores shows: the guard looks itself before it takes over."""
+"""The mutants that the machine of stores shows; tools meet a second check behind each of them.
+
+The guard looks itself before it takes over, and an answer counts only if its question is open.
+"""
 
 
 def found_by_tools(slip: Slip) -> bool:
