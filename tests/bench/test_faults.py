@@ -1,6 +1,9 @@
 """Tests of how faults, clients and anomalies are declared: wrong words, taken names are refused."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,14 +14,19 @@ from pydantic import ValidationError
 
 from mrtr_options.names import by_name
 from mrtr_options.review.bench.client import client_of, fetch
+from mrtr_options.review.bench.deployments.child import FaultyConnection
 from mrtr_options.review.bench.faults import KINDS, parse
 from mrtr_options.review.bench.faults.kinds import Outgoing, SendOn
+from mrtr_options.review.bench.history import Recording
 from mrtr_options.review.bench.messages import LOST, Era, Reply, Request
 from mrtr_options.review.bench.policies import policy
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.world.ledger import DESTINATION_IS_DOWN
+from mrtr_options.review.bench.world.ledger_file import ForeignLedger
 from mrtr_options.review.judge.anomalies import anomaly
+from mrtr_options.tool.weather import SqliteLedger
 
 
 @pytest.mark.parametrize("wrong", [{"phase": "later"}, {"tried": "never"}, {"at": "refund"}])
@@ -82,3 +90,32 @@ def test_a_request_is_sent_in_the_same_way_whatever_key_and_state_it_carries(era
 
     anyio.run(send_each)
     assert len(ways) == 1
+
+
+BILL = "INSERT INTO effects (kind, subject, at) VALUES ('bill', 'Tokyo', '')"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [(BILL,), (f"{BILL} RETURNING *",), ("BEGIN", BILL, "COMMIT"), ("BEGIN", BILL, "commit()")],
+    ids=["autocommit", "autocommit that returns rows", "COMMIT", "commit"],
+)
+def test_an_unsure_effect_is_in_the_ledger_and_fails_and_no_other_transaction_does(
+    statements: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = SqliteLedger(tmp_path / "ledger.sqlite").path
+    ledger = ForeignLedger(file, Recording())
+    ledger.arm("unsure@bill")
+    with (
+        closing(ledger),
+        closing(FaultyConnection(file, isolation_level=None)) as effects,
+        closing(FaultyConnection(":memory:")) as store,
+    ):
+        *first, last = statements
+        for statement in first:
+            effects.execute(statement)
+        with pytest.raises(sqlite3.OperationalError, match=DESTINATION_IS_DOWN) as raised:
+            effects.commit() if last == "commit()" else effects.execute(last)
+        store.commit()
+        assert ledger.since_armed()
+        assert raised.traceback  # what an author logs keeps no lock of the ledger

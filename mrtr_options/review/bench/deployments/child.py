@@ -138,8 +138,8 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
 
     threading.Thread(target=_answer, args=(talk, file, loop, wait), daemon=True).start()
     logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
-    sqlite3.Connection = dbapi2.Connection = _Connection
-    sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=_Connection)
+    sqlite3.Connection = dbapi2.Connection = FaultyConnection
+    sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=FaultyConnection)
     _taking_long.append(take_long)
     ring = os.environ["MRTR_STATE_KEYS"]
     has_keys = len(ring) >= MIN_KEY_BYTES
@@ -181,18 +181,17 @@ class _Ledger(SqliteLedger):
 
 
 _seen: set[int] = set()
-_unsure: list[int] = []
 _taking_long: list[Callable[[], None]] = []
 """The function that lets the time of a slow effect pass by the instance's clock."""
 
 
-def _once(number: int, seconds: float) -> None:
+def _once(unsure: list[int], number: int, seconds: float) -> None:
     if seconds == DIES:
         os.kill(os.getpid(), signal.SIGKILL)
     if number not in _seen:
         _seen.add(number)
         if seconds == UNSURE:
-            _unsure.append(number)
+            unsure.append(number)
             return
         if not seconds:
             raise OSError(DESTINATION_IS_DOWN)
@@ -201,7 +200,7 @@ def _once(number: int, seconds: float) -> None:
         time.sleep(seconds)
 
 
-class _Connection(sqlite3.Connection):
+class FaultyConnection(sqlite3.Connection):
     """A connection that reads the instance's clock and has the function `ONCE` of `ledger_file`.
 
     By that function the ledger's file makes one try of an effect fail, wait, or end the process.
@@ -209,25 +208,33 @@ class _Connection(sqlite3.Connection):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.create_function(ONCE, 2, _once)
+        self._unsure: list[int] = []
+        self.create_function(ONCE, 2, partial(_once, self._unsure))
         clock.move_sqlite(self)
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """Run a statement, which may be a whole transaction or the end of one."""
+        cursor = super().execute(*args)
+        if self._unsure and not self.in_transaction:
+            cursor.close()  # a statement that returns rows ends with its cursor
+            self._fail_if_unsure()
+        return cursor
 
     def commit(self) -> None:
         super().commit()
-        _fail_if_unsure()
+        self._fail_if_unsure()
 
     def __exit__(self, *error: Any) -> Literal[False]:
         super().__exit__(*error)
         if error[0] is None:
-            _fail_if_unsure()
+            self._fail_if_unsure()
         return False
 
-
-def _fail_if_unsure() -> None:
-    """Report that a transaction failed which the database has committed."""
-    if _unsure:
-        _unsure.clear()
-        raise sqlite3.OperationalError(DESTINATION_IS_DOWN)
+    def _fail_if_unsure(self) -> None:
+        """Report that a transaction failed which the database has committed."""
+        if self._unsure:
+            self._unsure.clear()
+            raise sqlite3.OperationalError(DESTINATION_IS_DOWN)
 
 
 class _Raised(logging.Handler):
