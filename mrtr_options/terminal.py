@@ -36,7 +36,14 @@ ASCII = {"≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
 
 
 def _prepare_output() -> None:
-    """Have standard output show ASCII in place of characters that its encoding lacks."""
+    """Have standard output show ASCII in place of characters that its encoding lacks.
+
+    What a caller has closed (`>&-`) goes nowhere; else the next file that is opened would get it.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
     codecs.register_error("mrtr-ascii", _in_ascii)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:

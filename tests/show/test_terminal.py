@@ -1,5 +1,6 @@
 """Tests of commands' output: progress, no colours, and help."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,12 @@ def test_in_a_pipe_a_step_that_takes_long_is_named_on_a_line_of_its_own(
     assert capsys.readouterr().err == (
         "schedules, 1 of 2: E: clean-tokyo\nschedules, 2 of 2: K: clean-tokyo\n"
     )
+
+
+def test_a_command_whose_output_is_closed_does_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["diff", "B", "J"]) == 0
+    sys.stdout.close()
 
 
 def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
