@@ -173,17 +173,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     now = read_board()
-    if args.run:
+    if args.run is not None:
         for lines in chosen(args.run, runs_of(now), "cell with a run"):
             print("\n".join(lines))
-    elif args.name:
+    elif args.name is not None:
         known = {library.name: library for library in every_library(now)}
         print(*map(of_library, chosen(args.name, known, "library")), sep="\n\n")
-    elif args.row:
+    elif args.row is not None:
         rows = {row.id: row for row in rows_of(now)}
         for row in chosen(args.row, rows, "row"):
             print(row.model_dump_json(indent=1))
-    elif args.since:
+    elif args.since is not None:
         try:
             before = rows_at(args.since)
         except subprocess.CalledProcessError:

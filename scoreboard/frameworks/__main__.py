@@ -48,11 +48,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     known = frameworks()
     board = read()
-    if args.case and not args.only:
+    if args.case is not None and not args.only:
         refuse("--case goes with --only")
+    if args.keep and args.case is None:
+        refuse("--keep goes with --case; without it, every result is kept")
+    if args.json and args.case is not None:
+        refuse("--json goes without --case, whose runs are printed as text")
     every = changed(known, board.frameworks)
     wanted = every if args.only is None else chosen(args.only, known, "framework")
-    if args.case:
+    if args.case is not None:
         by_name = {case.name: case for case in CASES}
         cases = [case.name for case in chosen(args.case, by_name, "case")]
         return _some_cases(wanted, cases, keeps=args.keep)

@@ -156,6 +156,13 @@ def test_what_python_writes_beside_the_sources_is_none_of_them(
         (frameworks_command.main, ["--only", "cobol"], "there is no framework 'cobol'"),
         (frameworks_command.main, ["--only", "vercel", "--case", "clean"], "needs npm, which is"),
         (frameworks_command.main, ["--case", "clean"], "--case goes with --only"),
+        (frameworks_command.main, ["--only", "vercel", "--case", ""], "there is no case ''"),
+        (frameworks_command.main, ["--keep"], "--keep goes with --case"),
+        (
+            frameworks_command.main,
+            ["--only", "vercel", "--case", "clean", "--json"],
+            "--json goes without --case",
+        ),
         (proxies_command.main, ["--fault", "rain"], "there is no fault 'rain'"),
         (proxies_command.main, ["--guards", "--only", "nginx"], "leave out --only and --fault"),
         (clients_command.main, ["--only", "cut"], "there is no trouble 'cut'"),

@@ -171,4 +171,8 @@ def test_the_table_a_library_a_row_and_a_run_are_shown() -> None:
     assert "python -m scoreboard.frameworks --only langgraph\n" in shown
     assert "there is no library 'cobol'" in refusal(main, ["cobol"])
     assert "there is no row 'servers/cobol'" in refusal(main, ["--row", "servers/cobol"])
+    assert "there is no library ''" in refusal(main, [""])
+    assert "there is no row ''" in refusal(main, ["--row", ""])
+    assert "there is no cell with a run ''" in refusal(main, ["--run", ""])
+    assert "there is no commit ''" in refusal(main, ["--since", ""])
     assert "there is no commit 'cobol'" in refusal(main, ["--since", "cobol"])
