@@ -18,13 +18,18 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
+def listed(names: str) -> list[str]:
+    """Return the names in a list with commas, each once."""
+    return [*dict.fromkeys(names.split(","))]
+
+
 def chosen(names: str | None, known: Mapping[str, T], what: str) -> list[T]:
     """Return the items with these names, separated by commas; all items without names.
 
     An unknown name ends the command; `what` is the kind of item in its message, which has the items
     that begin so, or all, but twelve at most.
     """
-    wanted = [*known] if names is None else names.split(",")
+    wanted = [*known] if names is None else listed(names)
     for name in wanted:
         if name not in known:
             near = [each for each in known if each.startswith(name)] or [*known]

@@ -15,7 +15,7 @@ import anyio
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
-from scoreboard import chosen, today
+from scoreboard import chosen, listed, today
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
 from scoreboard.clients.page import conduct, history
 from scoreboard.clients.peers import Peer, peers
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     troubles = chosen(args.only, TROUBLES, "trouble")
     wanted = chosen(args.clients, peers(), "client")
-    ways = [*SERVERS.values()] if args.server is None else [*map(way, args.server.split(","))]
+    ways = [*SERVERS.values()] if args.server is None else [*map(way, listed(args.server))]
     ready, left_out = _installed(wanted)
     if not ready:
         refuse("no client can be run: " + "; ".join(left_out))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -186,6 +186,21 @@ def test_what_cannot_be_run_is_refused_in_one_line(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     assert why in refusal(main, arguments)
+
+
+def test_what_is_named_twice_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = clients.peers()["python"]
+    nothing = clients_kept.Report(servers={}, clients={}, seen=[])
+    play = AsyncMock(return_value=nothing)
+    monkeypatch.setattr(clients_command, "_play", play)
+    installed = Mock(return_value=([python], []))
+    monkeypatch.setattr(clients_command, "_installed", installed)
+    twice = ["--clients", "python,python", "--only", "none,none", "--server", "F,F"]
+    assert clients_command.main(twice) == 0
+    installed.assert_called_once_with([python])
+    play.assert_awaited_once_with(
+        [python], [TROUBLES["none"]], [CLIENTS_SERVERS["F"]], False, False
+    )
 
 
 @pytest.mark.parametrize("command", [servers_command, frameworks_command], ids=[*KNOWN])
