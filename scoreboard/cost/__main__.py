@@ -43,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="What each option costs, as ratios to the same tool by hand.",
         allow_abbrev=False,
     )
-    parser.add_argument(
+    measured_alone = parser.add_mutually_exclusive_group()
+    measured_alone.add_argument(
         "--only",
         action="append",
         metavar="PART",
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help=f"measure only this part again ({', '.join(PARTS)}; may be given again)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
+    measured_alone.add_argument(
         "--bounds", action="store_true", help="measure only what has a bound (two minutes)"
     )
     args = parser.parse_args(argv)

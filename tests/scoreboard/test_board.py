@@ -24,6 +24,7 @@ from scoreboard.clients import peers as clients
 from scoreboard.clients.server import SERVERS as CLIENTS_SERVERS
 from scoreboard.clients.troubles import TROUBLES
 from scoreboard.conformance import __main__ as conformance_command
+from scoreboard.cost import __main__ as cost_command
 from scoreboard.frameworks import __main__ as frameworks_command
 from scoreboard.frameworks import frameworks
 from scoreboard.frameworks.cases import cases_for
@@ -168,6 +169,7 @@ def test_what_python_writes_beside_the_sources_is_none_of_them(
         (clients_command.main, ["--only", "cut"], "there is no trouble 'cut'"),
         (clients_command.main, ["--clients", "curl"], "there is no client 'curl'"),
         (clients_command.main, ["--server", "Z"], "Z"),
+        (cost_command.main, ["--bounds", "--only", "calls"], "not allowed with argument --bounds"),
         (conformance_command.main, ["Q"], "there is no server 'Q'; there are E, F, G"),
         (conformance_command.main, ["--what"], "--help"),
         (conformance_command.main, [], "node and npm"),
