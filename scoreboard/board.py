@@ -20,7 +20,7 @@ from scoreboard.frameworks.play import FrameworkReview
 from scoreboard.proxies.guards import GUARDS, GuardResults
 from scoreboard.proxies.play import ProxyResults, proxies
 from scoreboard.rows import Row, printed
-from scoreboard.servers.peers import Described, Peer, Unavailable, build, peers
+from scoreboard.servers.peers import Described, Peer, Unavailable, build, peers, reason_in
 from scoreboard.servers.play import ServerReview, Told
 from scoreboard.used import Used
 
@@ -156,7 +156,7 @@ def play(
         for variant in who.variants:
             kept.variants[variant.name] = anyio.run(review, who, variant, tell)
     except* Unavailable as group:
-        kept.cannot = str(group.exceptions[0])
+        kept.cannot = reason_in(group)
     has_results = before is not None and before.digest == who.digest and before.variants
     if kept.cannot and before is not None and has_results:
         print(f"{who.title}: {kept.cannot}; what is kept of it stays", file=sys.stderr)

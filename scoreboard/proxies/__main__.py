@@ -19,7 +19,7 @@ from scoreboard.proxies import guards, page
 from scoreboard.proxies.play import proxies, review
 from scoreboard.proxies.upstream import FAULTS, Name
 from scoreboard.rows import printed
-from scoreboard.servers.peers import Unavailable, build
+from scoreboard.servers.peers import build, leaving_out
 
 KNOWN_FAULTS: dict[str, Name] = {name: name for name in FAULTS}
 
@@ -57,17 +57,14 @@ def _proxies(args: argparse.Namespace) -> int:
     faults = chosen(args.fault, KNOWN_FAULTS, "fault")
     with counting("proxies", None) as begin:
         for about in chosen(args.only, proxies(), "proxy"):
-            try:
+            with leaving_out(about.title):
                 build(about, begin)
-            except Unavailable as error:
-                print(f"{about.title}: not tried, {error}")
-                continue
-            found = Scoreboard(proxies={about.name: anyio.run(review, about, begin, faults)})
-            if about.speaks_mcp:
-                print(page.crossings(found))
-            print(printed(page.first(found)))
-            if not args.fault:
-                keep(found)
+                found = Scoreboard(proxies={about.name: anyio.run(review, about, begin, faults)})
+                if about.speaks_mcp:
+                    print(page.crossings(found))
+                print(printed(page.first(found)))
+                if not args.fault:
+                    keep(found)
     return 0
 
 

@@ -21,7 +21,7 @@ from scoreboard.servers import cells
 from scoreboard.servers.first import rows
 from scoreboard.servers.lives import AGES, measure
 from scoreboard.servers.page import reasons
-from scoreboard.servers.peers import Peer, Unavailable, Variant, build, is_built, peers
+from scoreboard.servers.peers import Peer, Variant, build, is_built, leaving_out, peers
 from scoreboard.servers.play import ServerReview, Told, review
 
 
@@ -93,16 +93,12 @@ def _play_cells(board: Scoreboard, wanted: Sequence[Peer]) -> None:
     """Play the cells of the first table on some servers again, and keep the runs."""
     for peer in wanted:
         kept = board.servers[peer.name]
-        with counting("cells", len(peer.variants)) as begin:
-            try:
-                build(peer, begin)
-                for variant in peer.variants:
-                    begin(f"{peer.name} {variant.name}")
-                    kept.variants[variant.name].cells = anyio.run(cells.play, peer, variant)
-            except Unavailable as error:
-                print(f"{peer.title}: {error}", file=sys.stderr)
-                continue
-        keep(Scoreboard(servers={peer.name: kept}))
+        with counting("cells", len(peer.variants)) as begin, leaving_out(peer.title):
+            build(peer, begin)
+            for variant in peer.variants:
+                begin(f"{peer.name} {variant.name}")
+                kept.variants[variant.name].cells = anyio.run(cells.play, peer, variant)
+            keep(Scoreboard(servers={peer.name: kept}))
 
 
 if __name__ == "__main__":

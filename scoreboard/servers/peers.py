@@ -13,9 +13,10 @@ import re
 import secrets
 import shutil
 import subprocess
+import sys
 import tomllib
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -51,6 +52,23 @@ SAYS_CHARACTERS = 300
 
 class Unavailable(UsageError):
     """The error of a program that cannot be built or started here. Its text is one line."""
+
+
+@contextmanager
+def leaving_out(title: str) -> Generator[None]:
+    """Print why a program cannot be built or started, and end the block in place of the command."""
+    try:
+        yield
+    except* Unavailable as group:
+        print(f"{title}: not tried, {reason_in(group)}", file=sys.stderr)
+
+
+def reason_in(group: BaseExceptionGroup[Unavailable]) -> str:
+    """Return why a program is not available: the text of the first error of a group."""
+    first: BaseException = group
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return str(first)
 
 
 class _Strict(BaseModel):

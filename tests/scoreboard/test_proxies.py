@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from scoreboard.board import read
+from scoreboard.proxies import __main__ as command
 from scoreboard.proxies import guards, page, play
 from scoreboard.proxies.play import (
     Crossed,
@@ -24,6 +25,7 @@ from scoreboard.proxies.play import (
     proxies,
 )
 from scoreboard.proxies.upstream import FAULTS, Name
+from scoreboard.servers.peers import Unavailable
 
 ABOUT = ProxyAbout(
     name="none",
@@ -160,3 +162,19 @@ async def test_a_guard_that_knows_a_call_by_its_arguments_asks_for_ever_but_char
     found = (await guards.play_guard(guard)).cells
     assert found["tool"]["E"] == guards.Guarded(end="asks for ever", resent=0, called_again=0)
     assert found["charge"]["E"] == guards.Guarded(end="result", resent=1, called_again=1)
+
+
+def test_a_proxy_that_ends_while_it_is_played_is_left_out_and_the_next_one_is_played(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def review(about: ProxyAbout, *_: object) -> play.ProxyResults:
+        raise ExceptionGroup("", [ExceptionGroup("", [Unavailable(f"{about.name} ends")])])
+
+    def build(about: ProxyAbout, begin: object) -> None:
+        pass
+
+    monkeypatch.setattr(command, "build", build)
+    monkeypatch.setattr(command, "review", review)
+    assert command.main(["--only", "caddy,envoy"]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "not tried" in line]
+    assert told == ["Caddy: not tried, caddy ends", "Envoy: not tried, envoy ends"]
