@@ -38,7 +38,8 @@ ASCII = {"≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
 def _prepare_output() -> None:
     """Have standard output show ASCII in place of characters that its encoding lacks.
 
-    What a caller has closed (`>&-`) goes nowhere; else the next file that is opened would get it.
+    Output that the caller has closed (`>&-`) goes nowhere. Without that, the next
+    file that is opened would have its number.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:

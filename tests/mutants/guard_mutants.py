@@ -145,9 +145,10 @@ OF_STORES = {
         sql, "_REOPEN", "answers = '', ", ""
     ),
 }
-"""The mutants that the machine of stores shows; tools meet a second check behind each of them.
+"""The mutants that the machine of stores shows.
 
-The guard looks itself before it takes over, and an answer counts only if its question is open.
+Behind some of them tools meet a second check: the guard looks itself before it takes over, and an
+answer counts only if its question is open.
 """
 
 
